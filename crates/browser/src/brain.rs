@@ -235,12 +235,12 @@ impl Brain {
     }
 
     /// What the exchange of blobs has to say, as the swarm's `say` gives it.
-    #[wasm_bindgen(js_name = shareSays)]
-    pub fn share_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {
+    #[wasm_bindgen(js_name = swarmSays)]
+    pub fn swarm_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {
         let say = postcard::from_bytes(say).map_err(|error| {
             JsError::new(&format!("a word about blobs that cannot be read: {error}"))
         })?;
-        Ok(self.handle(now, Input::ShareSays(say)))
+        Ok(self.handle(now, Input::SwarmSays(say)))
     }
 
     /// The answer to `audition`: what a step of so many cells took, in milliseconds.

@@ -43,7 +43,7 @@ export type BrainOutput =
   | { type: "openQuic"; port: number; path: string; hashes: Uint8Array[]; greeting: Uint8Array }
   | { type: "closeQuic" }
   /** For the swarm's `told`. */
-  | { type: "share"; bytes: Uint8Array }
+  | { type: "swarm"; bytes: Uint8Array }
   /** Make a key for links: a crew may ask for this node. */
   | { type: "link" }
   | { type: "stopped"; reason?: string };
@@ -80,10 +80,10 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
             let job = match &enlist.task {
                 CrewTask::Sim(task) => Some(task.job.0 as f64),
                 CrewTask::Stage(task) => Some(task.job.0 as f64),
-                CrewTask::Talk | CrewTask::Share => None,
+                CrewTask::Talk | CrewTask::Swarm => None,
             };
             let fields = Fields::of("enlist").with("crew", enlist.crew.0 as f64);
-            let fields = fields.with("shares", enlist.task == CrewTask::Share);
+            let fields = fields.with("shares", enlist.task == CrewTask::Swarm);
             fields.with("job", job).with("bytes", packed(&*enlist))
         }
         Output::Dismiss(crew) => Fields::of("dismiss").with("crew", crew.0 as f64),
@@ -103,7 +103,7 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
                 .with("greeting", bytes(&greeting(node.session().unwrap_or_default())))
         }
         Output::CloseQuic => Fields::of("closeQuic"),
-        Output::Share(told) => Fields::of("share").with("bytes", packed(&told)),
+        Output::Swarm(told) => Fields::of("swarm").with("bytes", packed(&told)),
         Output::Link => Fields::of("link"),
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))

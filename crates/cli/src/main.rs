@@ -4,7 +4,6 @@
 mod answers;
 mod args;
 mod arrays;
-mod beside;
 mod client;
 mod fail;
 mod fetch;
@@ -13,6 +12,7 @@ mod interrupt;
 mod kept;
 mod keys;
 mod npy;
+mod out_files;
 mod picture;
 mod place;
 mod receipt;

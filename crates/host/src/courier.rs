@@ -10,13 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use shoal_protocol::limit::MAX_INLINE_BYTES;
-use shoal_protocol::share::{piece_span, pieces_of};
+use shoal_protocol::swarm::{piece_span, pieces_of};
 use shoal_protocol::{BlobRef, Failure, Hash, Lease, UnitOutput};
 
 use super::beside::{self, Files, Neighbour};
 use super::cache::Cache;
 use super::session::Session;
-use super::share::Library;
+use super::swarm::Library;
 use super::wire::{Origin, Request, Wire};
 
 /// A coordinator that restarts may take this long before a unit's transfer is given up.

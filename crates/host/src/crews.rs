@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use shoal_node::session::RadioDo;
 use shoal_node::{
-    Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, ShareInput, SimAnswer,
-    StageCommand,
+    Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, StageCommand,
+    SwarmInput,
 };
 use shoal_protocol::frame::split;
 use shoal_protocol::{
@@ -95,15 +95,15 @@ impl Host<'_> {
         let job = match &enlist.task {
             CrewTask::Sim(task) => Some(task.job),
             CrewTask::Stage(task) => Some(task.job),
-            CrewTask::Talk | CrewTask::Share => None,
+            CrewTask::Talk | CrewTask::Swarm => None,
         };
         match &enlist.task {
             CrewTask::Sim(task) => notice(&enlist, task).into_iter().for_each(self.notify),
             CrewTask::Talk => {}
             CrewTask::Stage(task) => self.tell_of_stage(&enlist, task),
-            CrewTask::Share => {
+            CrewTask::Swarm => {
                 if let Some(other) = other(&enlist) {
-                    self.share_linked(crew, other);
+                    self.swarm_linked(crew, other);
                 }
             }
         }
@@ -159,7 +159,7 @@ impl Host<'_> {
     pub(super) fn dismiss(&mut self, crew: CrewId) {
         let Some(seat) = self.crews.seats.remove(&crew) else { return };
         self.talk_parted(crew);
-        self.share_unlinked(crew);
+        self.swarm_unlinked(crew);
         for node in seat.called {
             self.crews.order(Order::Hang((crew, node)));
         }
@@ -257,16 +257,16 @@ impl Host<'_> {
             }
             MemberOutput::Using(node, path) => {
                 tracing::debug!("crew {}: node {} by {path:?}", crew.0, node.0);
-                match self.is_share(crew) {
-                    true => self.share(ShareInput::Near(node, path == Path::Direct)),
+                match self.is_swarm(crew) {
+                    true => self.swarm(SwarmInput::Near(node, path == Path::Direct)),
                     false => self.talk_using(node, path),
                 }
             }
-            MemberOutput::App { from, channel, bytes } => match self.is_share(crew) {
-                true => self.share(ShareInput::Heard { from, words: &bytes }),
+            MemberOutput::App { from, channel, bytes } => match self.is_swarm(crew) {
+                true => self.swarm(SwarmInput::Heard { from, words: &bytes }),
                 false => self.talk_heard(crew, from, channel, bytes),
             },
-            MemberOutput::Refused { to, .. } if !self.is_share(crew) => self.talk_refused(to),
+            MemberOutput::Refused { to, .. } if !self.is_swarm(crew) => self.talk_refused(to),
             // Less is said of blobs at a time than a link takes, and nothing in common.
             MemberOutput::Refused { .. }
             | MemberOutput::NotBegun(_)

@@ -31,9 +31,9 @@ mod program;
 mod quic;
 mod radio;
 mod session;
-mod share;
 mod socket;
 mod stages;
+mod swarm;
 mod talk;
 pub mod tls;
 mod turn;
@@ -99,7 +99,7 @@ enum Event {
     Cpu(cpu::Worked),
     Gpu(GpuEvent),
     Order(talk::Order),
-    Share(Box<share::ShareEvent>),
+    Swarm(Box<swarm::SwarmEvent>),
 }
 
 pub struct Options {
@@ -233,7 +233,7 @@ pub async fn run(
     let (caps, accelerator) = (offered.caps, offered.accelerator);
     let (radio, heard) = lend.direct.then(Radio::start).unzip();
     let shelf = radio.is_some().then(|| pool.shelf());
-    let (library, sharing) = share::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
+    let (library, sharing) = swarm::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
     let means = (pool.origin(), pool.session(), library);
     let backlog = Arc::new(Backlog::default());
     let engines = (caps.cpu_slots, caps.memory, accelerator.clone());
@@ -282,7 +282,7 @@ struct Host<'a> {
     jobs: Jobs,
     replies: Replies,
     crews: Crews,
-    sharing: Option<share::Sharing>,
+    sharing: Option<swarm::Sharing>,
     talk: Option<talk::Talk>,
     to_loop: mpsc::Sender<Event>,
     /// How it ended, once it did.
@@ -361,9 +361,9 @@ impl Host<'_> {
     }
 
     fn next_wake(&self) -> Instant {
-        let share = self.sharing.as_ref().and_then(share::Sharing::next_timeout);
+        let swarms = self.sharing.as_ref().and_then(swarm::Sharing::next_timeout);
         let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout());
-        let brain = brain.chain(share).min();
+        let brain = brain.chain(swarms).min();
         let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
         let gpu = self.lanes.next_deadline();
         let idle = Instant::now() + Duration::from_secs(3600);

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shoal_node::{Input, MemberInput, Output, ShareInput, SimAnswer, StageAnswer};
+use shoal_node::{Input, MemberInput, Output, SimAnswer, StageAnswer, SwarmInput};
 use shoal_protocol::{CrewId, Failure, JobId, Lane, Lease, Micros, NodeId, ToNode, UnitOutput};
 
 use super::cpu::Worked;
 use super::gpu::News;
 use super::models::Noted;
-use super::share::Sharing;
 use super::socket::NotOpened;
+use super::swarm::Sharing;
 use super::{Asker, Event, Host, Notice, Ran};
 use crate::fail::Fail;
 
@@ -107,7 +107,7 @@ impl Host<'_> {
             | ToNode::Warm { .. }
             | ToNode::Ask { .. }
             | ToNode::AskMore { .. }
-            | ToNode::Share(_)
+            | ToNode::Swarm(_)
             | ToNode::Link => None,
         };
         // The lanes need the session before the first unit.
@@ -119,7 +119,7 @@ impl Host<'_> {
             self.input(Input::Received(message));
             // After the brain: crews of a connection that is gone are not told that it is there.
             self.crews_joined(NodeId(node));
-            self.share(ShareInput::Joined);
+            self.swarm(SwarmInput::Joined);
             return self.settle();
         }
         self.input(Input::Received(message));
@@ -163,7 +163,7 @@ impl Host<'_> {
                 self.settle();
             }
             Event::Order(order) => self.talk_order(order),
-            Event::Share(event) => self.share_event(*event),
+            Event::Swarm(event) => self.swarm_event(*event),
             Event::Gpu(event) => {
                 self.lanes.heard(event);
                 self.settle();
@@ -175,7 +175,7 @@ impl Host<'_> {
         self.look_at_power();
         self.lanes.overdue();
         self.crews_tick();
-        self.share_tick();
+        self.swarm_tick();
         self.input(Input::Tick);
     }
 
@@ -186,7 +186,7 @@ impl Host<'_> {
             (self.notify)(Notice::Away { reason });
         }
         self.crews_away();
-        self.share(ShareInput::Away);
+        self.swarm(SwarmInput::Away);
         self.input(Input::Closed);
     }
 
@@ -220,7 +220,7 @@ impl Host<'_> {
                 Output::Disconnect => {
                     self.connection.closed();
                     self.crews_away();
-                    self.share(ShareInput::Away);
+                    self.swarm(SwarmInput::Away);
                 }
                 Output::Send(message) => {
                     self.overhear(&message);
@@ -237,12 +237,12 @@ impl Host<'_> {
                 Output::Run { lease, lane, body } => self.begin(lease, lane, body),
                 Output::Warm(job) => self.warm(job),
                 Output::Abort(attempt) => {
-                    self.share_abort(attempt);
+                    self.swarm_abort(attempt);
                     self.lanes.abort(attempt);
                 }
                 Output::Forget(job) => {
                     self.jobs.forget(job);
-                    self.share_forget(job);
+                    self.swarm_forget(job);
                     self.lanes.forget(job);
                 }
                 Output::Audition { crew, job } => self.audition(crew, job),
@@ -254,7 +254,7 @@ impl Host<'_> {
                 }
                 Output::OpenQuic(offer) => self.open_quic(offer),
                 Output::CloseQuic => self.quic.close(),
-                Output::Share(told) => self.share(ShareInput::Told(told)),
+                Output::Swarm(told) => self.swarm(SwarmInput::Told(told)),
                 // A machine has its key from the start.
                 Output::Link => {}
                 Output::Stopped(None) => self.stopped = Some(Ok(())),

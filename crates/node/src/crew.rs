@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::limit::{MAX_CREWS_PER_NODE, MAX_SHARE_LINKS};
+use shoal_protocol::limit::{MAX_CREWS_PER_NODE, MAX_SWARM_LINKS};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
     Attempt, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, FromNode, JobId, LinkKey,
@@ -90,15 +90,15 @@ impl Node {
         let (of, may) = match &enlist.task {
             CrewTask::Sim(task) => (CrewOf::Sim(task.job), self.agreed(task.job) && !self.paused),
             CrewTask::Talk => (CrewOf::Talk, self.config.talks),
-            CrewTask::Share => (CrewOf::Share, self.config.shares && !self.paused),
+            CrewTask::Swarm => (CrewOf::Swarm, self.config.shares && !self.paused),
             CrewTask::Stage(task) => {
                 (CrewOf::Stage(task.job), self.agreed(task.job) && !self.paused)
             }
         };
         let known = self.crews.contains_key(&enlist.crew);
-        let shares = self.crews.values().filter(|of| **of == CrewOf::Share).count();
+        let shares = self.crews.values().filter(|of| **of == CrewOf::Swarm).count();
         let room = match of {
-            CrewOf::Share => shares < MAX_SHARE_LINKS,
+            CrewOf::Swarm => shares < MAX_SWARM_LINKS,
             CrewOf::Sim(_) | CrewOf::Talk | CrewOf::Stage(_) => {
                 self.crews.len() - shares < MAX_CREWS_PER_NODE
             }
@@ -173,13 +173,13 @@ impl Node {
     /// when its connection was lost.
     pub(crate) fn leave_pairs(&mut self) {
         self.called.clear();
-        self.leave_where(|of| matches!(of, CrewOf::Talk | CrewOf::Share | CrewOf::Stage(_)));
+        self.leave_where(|of| matches!(of, CrewOf::Talk | CrewOf::Swarm | CrewOf::Stage(_)));
     }
 
     /// The donor wants their device back: what is computed together stops here at once, and nothing is given.
     pub(crate) fn leave_work(&mut self) {
         self.called.clear();
-        self.leave_where(|of| matches!(of, CrewOf::Sim(_) | CrewOf::Share | CrewOf::Stage(_)));
+        self.leave_where(|of| matches!(of, CrewOf::Sim(_) | CrewOf::Swarm | CrewOf::Stage(_)));
     }
 
     /// Ends this node's part in the crews of a job, or in all of them.

@@ -46,7 +46,7 @@ impl Node {
             ToNode::Dismiss { crew } => self.dismiss(crew),
             ToNode::ToCrew { crew, say } => self.tell_crew(crew, say),
             ToNode::Quic(offer) => self.quic.offered(offer),
-            ToNode::Share(told) => self.outputs.push_back(Output::Share(told)),
+            ToNode::Swarm(told) => self.outputs.push_back(Output::Swarm(told)),
             ToNode::Warm { job } => self.warm(job),
             ToNode::Ask { call, job, body, rest } => self.asked(call, job, body, rest),
             ToNode::AskMore { call, body } => self.asked_more(call, &body),

@@ -21,17 +21,17 @@ mod quic;
 mod register;
 mod serve;
 pub mod session;
-pub mod share;
 mod state;
 pub mod supervise;
+pub mod swarm;
 
 pub use consent::Rules;
 pub use session::{
     Member, MemberConfig, MemberInput, MemberOutput, Passing, SimAnswer, SimCommand, StageAnswer,
     StageCommand, Turned,
 };
-pub use share::{Share, ShareInput, ShareOutput};
 pub use state::{Config, JobInfo, Node, Phase, Status};
+pub use swarm::{SwarmInput, SwarmOutput, Swarms};
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -39,7 +39,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::{
     Attempt, Caps, Condition, CrewId, CrewSay, CrewTold, Enlist, Epoch, Failure, FromNode, JobId,
-    Lane, Lease, LinkKey, Micros, QuicOffer, Refusal, ShareSay, ShareTold, Signature, ToNode,
+    Lane, Lease, LinkKey, Micros, QuicOffer, Refusal, Signature, SwarmSay, SwarmTold, ToNode,
     UnitOutput,
 };
 
@@ -106,8 +106,8 @@ pub enum Input {
     QuicUp,
     /// It could not be opened, or is gone.
     QuicDown,
-    /// What [`share::Share`] has to say to the coordinator.
-    ShareSays(ShareSay),
+    /// What [`swarm::Swarms`] has to say to the coordinator.
+    SwarmSays(SwarmSay),
     /// The donor changed what is lent.
     Offer(Caps),
     /// The donor chose for whom this device works.
@@ -174,8 +174,8 @@ pub enum Output {
     OpenQuic(QuicOffer),
     /// Close it, or stop opening it; no answer wanted.
     CloseQuic,
-    /// For [`share::Share`].
-    Share(ShareTold),
+    /// For [`swarm::Swarms`].
+    Swarm(SwarmTold),
     /// Make the key of this node's links; leads to `LinkKey`. A crew may ask for this node.
     Link,
     /// Nothing more will happen: stopped by the donor (`None`) or refused for good.

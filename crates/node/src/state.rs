@@ -136,7 +136,7 @@ pub struct Node {
 pub(crate) enum CrewOf {
     Sim(JobId),
     Talk,
-    Share,
+    Swarm,
     /// Parts of a service.
     Stage(JobId),
 }
@@ -209,9 +209,9 @@ impl Node {
             Input::CrewPart { crew, call, at, bytes, last } => {
                 self.crew_part(crew, call, at, bytes, last);
             }
-            Input::ShareSays(say) => {
+            Input::SwarmSays(say) => {
                 if self.is_joined() {
-                    self.send(FromNode::Share(say));
+                    self.send(FromNode::Swarm(say));
                 }
             }
             Input::Checked { job, result } => self.checked(job, result),

@@ -121,7 +121,7 @@ mod tests {
     use crate::id::{BlobRef, Hash, NodeId, Span};
     use crate::job::{Footprint, Limits};
     use crate::message::{Finished, Lease, UnitOutput};
-    use crate::share::{ShareSay, ShareTold};
+    use crate::swarm::{SwarmSay, SwarmTold};
     use crate::time::Micros;
     use crate::work::Work;
     use alloc::{boxed::Box, string::String, vec};
@@ -141,11 +141,11 @@ mod tests {
         let quic = ToNode::Quic(crate::QuicOffer { port: 7420, hashes: vec![[5; 32]] });
         assert_eq!(quic.encode(), [[11, 0xfc, 0x39, 1].as_slice(), &[5; 32]].concat());
         let blob = BlobRef { hash: Hash([1; 32]), size: 2 };
-        let got = FromNode::Share(ShareSay::Got { blob, piece: 3, from: Some(NodeId(4)) });
+        let got = FromNode::Swarm(SwarmSay::Got { blob, piece: 3, from: Some(NodeId(4)) });
         assert_eq!(got.encode(), [&[11, 2][..], &[1; 32], &[2, 3, 1, 4]].concat());
-        let part = FromNode::Share(ShareSay::Part { blob, has: vec![3], needs: vec![4, 5] });
+        let part = FromNode::Swarm(SwarmSay::Part { blob, has: vec![3], needs: vec![4, 5] });
         assert_eq!(part.encode(), [&[11, 0][..], &[1; 32], &[2, 1, 3, 2, 4, 5]].concat());
-        let take = ToNode::Share(ShareTold::Take { blob, pieces: vec![5], from: None });
+        let take = ToNode::Swarm(SwarmTold::Take { blob, pieces: vec![5], from: None });
         assert_eq!(take.encode(), [&[12, 0][..], &[1; 32], &[2, 1, 5, 0]].concat());
         let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9].into(), rest: 0 };
         assert_eq!(ask.encode(), [14, 7, 8, 1, 9, 0]);

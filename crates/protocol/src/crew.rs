@@ -45,7 +45,7 @@ pub enum CrewTask {
     /// Nothing of the coordinator's: an application's own talk, called for by one of the two.
     Talk,
     /// Two that give each other pieces of blobs.
-    Share,
+    Swarm,
     /// A service that several keep ready together.
     Stage(StageTask),
 }

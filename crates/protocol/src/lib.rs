@@ -8,7 +8,7 @@
 //! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, [`codec`]: their bytes, and [`raw`]: those that are bytes anyway
 //! - [`crew`]: what a coordinator and a crew's members say
-//! - [`share`]: what is said about blobs that go from node to node
+//! - [`swarm`]: what is said about blobs that go from node to node
 //! - [`frame`]: the header of what two nodes say to each other, [`quic`]: how frames go by QUIC, and [`hash`]: BLAKE3
 //! - [`limit`]: every bound, with its reason
 #![no_std]
@@ -31,8 +31,8 @@ pub mod pieces;
 pub mod policy;
 pub mod quic;
 pub mod raw;
-pub mod share;
 pub mod sign;
+pub mod swarm;
 pub mod time;
 pub mod work;
 
@@ -52,7 +52,7 @@ pub use lane::{Lane, PerLane};
 pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
 pub use pieces::PieceSet;
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
-pub use share::{Missed, PieceWord, ShareSay, ShareTold};
 pub use sign::{LinkKey, PublicKey, Signature, Signed};
+pub use swarm::{Missed, PieceWord, SwarmSay, SwarmTold};
 pub use time::{Micros, Time};
 pub use work::Work;

@@ -103,7 +103,7 @@ pub const SHARED_FROM: u64 = 8 * PIECE_BYTES;
 /// Pieces of one blob: 64 GiB, more than any device here holds in memory.
 pub const MAX_PIECES: u32 = 1 << 16;
 /// Nodes one node exchanges pieces with at a time: each costs a direct channel and some MiB.
-pub const MAX_SHARE_LINKS: usize = 6;
+pub const MAX_SWARM_LINKS: usize = 6;
 /// Blobs a node needs at a time or says that it has: the coordinator keeps books of each.
 pub const MAX_SHARED_BLOBS: usize = 64;
 /// Pieces on the way from one node to another: one more than are being sent, so that no word stands between two.

@@ -13,8 +13,8 @@ use crate::crew::{CrewSay, CrewTold, Enlist};
 use crate::failure::Failure;
 use crate::id::{Attempt, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 use crate::job::{Footprint, Limits};
-use crate::share::{ShareSay, ShareTold};
 use crate::sign::{LinkKey, PublicKey, Signature, Signed};
+use crate::swarm::{SwarmSay, SwarmTold};
 use crate::time::Micros;
 use crate::work::Work;
 
@@ -61,7 +61,7 @@ pub enum FromNode {
         say: CrewSay,
     },
     /// About blobs that nodes give each other.
-    Share(ShareSay),
+    Swarm(SwarmSay),
     /// The answer to [`ToNode::Warm`]: requests may come, or why they may not.
     Warm {
         job: JobId,
@@ -170,7 +170,7 @@ pub enum ToNode {
     /// change.
     Quic(QuicOffer),
     /// About blobs that nodes give each other.
-    Share(ShareTold),
+    Swarm(SwarmTold),
     /// Keep this job ready, because requests will come: it is a service, told before by `Job`. `Forget` ends it.
     Warm {
         job: JobId,

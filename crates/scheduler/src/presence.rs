@@ -159,7 +159,7 @@ impl Scheduler {
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
             FromNode::Links { key, proof } => self.has_links(now, node, key, proof),
             FromNode::Crew { crew, epoch, say } => self.crew_said(now, node, crew, epoch, say),
-            FromNode::Share(say) => self.share_said(now, node, say),
+            FromNode::Swarm(say) => self.swarm_said(now, node, say),
         }
         self.feed(now, node);
     }

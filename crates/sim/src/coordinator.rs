@@ -192,7 +192,7 @@ impl<P: Probe> World<P> {
             | ToNode::Enlist(_)
             | ToNode::Dismiss { .. }
             | ToNode::ToCrew { .. }
-            | ToNode::Share(_)
+            | ToNode::Swarm(_)
             | ToNode::Quic(_) => true,
             ToNode::Welcome { .. }
             | ToNode::Refused(_)
@@ -235,7 +235,7 @@ impl<P: Probe> World<P> {
             | FromNode::Crew { .. }
             | FromNode::Warm { .. }
             | FromNode::Answer { .. } => self.said(conn, message),
-            FromNode::Share(say) => self.heard_of_blobs(conn, say),
+            FromNode::Swarm(say) => self.heard_of_blobs(conn, say),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the devices' shells would do: open sockets, compute, and lie if that is their character.
 
-use shoal_node::{Input, MemberInput, Output, ShareInput};
+use shoal_node::{Input, MemberInput, Output, SwarmInput};
 use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, Signature, Time, UnitOutput};
 use shoal_scheduler::Conn;
 
@@ -65,7 +65,7 @@ impl<P: Probe> World<P> {
         let device = &mut self.devices[at];
         let linked = device.linked.iter().flat_map(|linked| linked.members.values());
         let members = linked.filter_map(|member| member.next_timeout());
-        let shelf = device.shelf.as_ref().and_then(|shelf| shelf.share.next_timeout());
+        let shelf = device.shelf.as_ref().and_then(|shelf| shelf.swarms.next_timeout());
         let Some(due) = members.chain(shelf).chain(device.node.next_timeout()).min() else {
             return;
         };
@@ -94,7 +94,7 @@ impl<P: Probe> World<P> {
         }
         self.tell_device(at, Input::Tick);
         self.members_tick(at);
-        self.share_tick(at);
+        self.swarm_tick(at);
         self.wind(at);
     }
 
@@ -132,7 +132,7 @@ impl<P: Probe> World<P> {
             Output::Dismiss(crew) => self.leave_crew(at, crew),
             Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
             Output::AskCrew { crew, call, body } => self.ask_member(at, crew, call, body),
-            Output::Share(told) => self.share(at, ShareInput::Told(told)),
+            Output::Swarm(told) => self.swarm(at, SwarmInput::Told(told)),
             Output::Forget(_) | Output::OpenQuic(_) | Output::CloseQuic | Output::Link => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
@@ -167,7 +167,7 @@ impl<P: Probe> World<P> {
             | FromNode::Crew { .. }
             | FromNode::Warm { .. }
             | FromNode::Answer { .. }
-            | FromNode::Share(_) => true,
+            | FromNode::Swarm(_) => true,
             FromNode::Done(_)
             | FromNode::Failed { .. }
             | FromNode::Alive { .. }
@@ -272,7 +272,7 @@ impl<P: Probe> World<P> {
 /// Of members and of blobs nothing is said again: a socket that is open carries it, in order.
 fn is_sure(message: &FromNode) -> bool {
     match message {
-        FromNode::Links { .. } | FromNode::Crew { .. } | FromNode::Share(_) => true,
+        FromNode::Links { .. } | FromNode::Crew { .. } | FromNode::Swarm(_) => true,
         FromNode::Done(done) => {
             done.iter().any(|done| matches!(done.output, UnitOutput::Stored { .. }))
         }

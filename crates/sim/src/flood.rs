@@ -4,7 +4,7 @@
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
 use shoal_protocol::{
     Attempt, BlobRef, Condition, CrewId, CrewSay, Epoch, Failure, FromNode, Hash, JobId, Missed,
-    NodeId, ShareSay,
+    NodeId, SwarmSay,
 };
 
 use crate::random::Random;
@@ -63,15 +63,15 @@ pub(crate) fn idle_word(word: u64, random: &mut Random) -> FromNode {
             visible: random.chance(500_000),
             ..Condition::default()
         }),
-        1 => FromNode::Share(ShareSay::Holds { blobs: vec![blob; MAX_SHARED_BLOBS] }),
+        1 => FromNode::Swarm(SwarmSay::Holds { blobs: vec![blob; MAX_SHARED_BLOBS] }),
         2 => {
             let (has, needs) = (vec![u64::MAX; 64], vec![random.draw(); 1024]);
-            FromNode::Share(ShareSay::Part { blob, has, needs })
+            FromNode::Swarm(SwarmSay::Part { blob, has, needs })
         }
-        3 => FromNode::Share(ShareSay::Got { blob, piece, from: Some(node) }),
-        4 => FromNode::Share(ShareSay::Missed { blob, piece, from: node, why: Missed::Bad }),
-        5 => FromNode::Share(ShareSay::Drops { blob }),
-        6 => FromNode::Share(ShareSay::Near { node, near: random.chance(500_000) }),
+        3 => FromNode::Swarm(SwarmSay::Got { blob, piece, from: Some(node) }),
+        4 => FromNode::Swarm(SwarmSay::Missed { blob, piece, from: node, why: Missed::Bad }),
+        5 => FromNode::Swarm(SwarmSay::Drops { blob }),
+        6 => FromNode::Swarm(SwarmSay::Near { node, near: random.chance(500_000) }),
         7 => FromNode::Declined { job, declined: random.chance(500_000) },
         8 => FromNode::Returned(vec![Attempt::new(0, piece); 16]),
         9 => FromNode::Crew { crew, epoch, say: CrewSay::Leave },

@@ -143,7 +143,7 @@ impl<P: Probe> World<P> {
             | Input::CrewSays { .. }
             | Input::QuicUp
             | Input::QuicDown
-            | Input::ShareSays(_)
+            | Input::SwarmSays(_)
             | Input::Offer(_)
             | Input::Rules(_)
             | Input::Pause(_)

@@ -154,7 +154,7 @@ impl Member {
                 | Output::ToCrew { .. }
                 | Output::OpenQuic(_)
                 | Output::CloseQuic
-                | Output::Share(_) => {}
+                | Output::Swarm(_) => {}
                 Output::Stopped(refusal) => {
                     eprintln!("a member stopped: {refusal:?}");
                     return false;

@@ -131,7 +131,7 @@ impl Crew {
         let rows = match &enlist.task {
             CrewTask::Sim(task) => task.bands.get(rank).copied(),
             CrewTask::Stage(task) => task.parts.get(rank).copied(),
-            CrewTask::Talk | CrewTask::Share => None,
+            CrewTask::Talk | CrewTask::Swarm => None,
         };
         self.place = Some(Place {
             epoch: enlist.epoch,

@@ -1,8 +1,8 @@
 //! The exchange of blobs for JavaScript: each call is one input and answers with all outputs in order.
 
 use js_sys::Uint8Array;
-use shoal_node::{Share, ShareInput, ShareOutput};
-use shoal_protocol::share::{is_shared, pieces_of};
+use shoal_node::{Swarms, SwarmInput, SwarmOutput};
+use shoal_protocol::swarm::{is_shared, pieces_of};
 use shoal_protocol::{BlobRef, Hash, PieceSet};
 use wasm_bindgen::prelude::*;
 
@@ -14,7 +14,7 @@ const TYPES: &str = r#"
 export interface SharedBlob { hash: string; size: number }
 /** One thing for the Worker to do, in order: what was stored can be loaded. */
 export type SwarmOutput =
-  /** For the brain's `shareSays`. */
+  /** For the brain's `swarmSays`. */
   | { type: "say"; bytes: Uint8Array }
   /** For that node, on the channel of blobs. */
   | { type: "tell"; to: number; bytes: Uint8Array }
@@ -40,7 +40,7 @@ extern "C" {
 #[wasm_bindgen]
 #[derive(Default)]
 pub struct Swarm {
-    share: Share,
+    swarms: Swarms,
 }
 
 #[wasm_bindgen]
@@ -57,11 +57,11 @@ impl Swarm {
     }
 
     pub fn joined(&mut self, now: f64) -> SwarmOutputs {
-        self.handle(now, ShareInput::Joined)
+        self.handle(now, SwarmInput::Joined)
     }
 
     pub fn away(&mut self, now: f64) -> SwarmOutputs {
-        self.handle(now, ShareInput::Away)
+        self.handle(now, SwarmInput::Away)
     }
 
     /// These pieces of the blob are needed, beside those that were before: 32 bytes of hash for each piece of all,
@@ -78,7 +78,7 @@ impl Swarm {
         let blob = blob(hash, size)?;
         let hashes = hashes.as_chunks::<32>().0.iter().map(|hash| Hash(*hash)).collect();
         let (needs, has) = (set(&blob, needs), set(&blob, has));
-        Ok(self.handle(now, ShareInput::Want { blob, hashes, needs, has }))
+        Ok(self.handle(now, SwarmInput::Want { blob, hashes, needs, has }))
     }
 
     /// These pieces of the blob are here, and none is needed now.
@@ -92,42 +92,42 @@ impl Swarm {
     ) -> Result<SwarmOutputs, JsError> {
         let blob = blob(hash, size)?;
         let has = set(&blob, has);
-        Ok(self.handle(now, ShareInput::HavePart { blob, has }))
+        Ok(self.handle(now, SwarmInput::HavePart { blob, has }))
     }
 
     /// The pieces of a blob that other nodes were asked for.
     pub fn awaited(&self, hash: &str) -> Result<Vec<u32>, JsError> {
-        Ok(self.share.awaited(words::hash(hash)?))
+        Ok(self.swarms.awaited(words::hash(hash)?))
     }
 
     /// All of the blob is here.
     pub fn have(&mut self, now: f64, hash: &str, size: f64) -> Result<SwarmOutputs, JsError> {
         let blobs = vec![blob(hash, size)?];
-        Ok(self.handle(now, ShareInput::Have(blobs)))
+        Ok(self.handle(now, SwarmInput::Have(blobs)))
     }
 
     /// It is not needed any more, or not here.
     pub fn forget(&mut self, now: f64, hash: &str) -> Result<SwarmOutputs, JsError> {
-        Ok(self.handle(now, ShareInput::Drop(words::hash(hash)?)))
+        Ok(self.handle(now, SwarmInput::Drop(words::hash(hash)?)))
     }
 
-    /// What the brain's `share` gives.
+    /// What the brain's `swarm` gives.
     pub fn told(&mut self, now: f64, bytes: &[u8]) -> Result<SwarmOutputs, JsError> {
         let told = words::read(bytes, "a word about blobs")?;
-        Ok(self.handle(now, ShareInput::Told(told)))
+        Ok(self.handle(now, SwarmInput::Told(told)))
     }
 
     /// There is a direct way to that node, or only the relay.
     pub fn near(&mut self, now: f64, peer: f64, near: bool) -> SwarmOutputs {
-        self.handle(now, ShareInput::Near(node(peer), near))
+        self.handle(now, SwarmInput::Near(node(peer), near))
     }
 
     pub fn gone(&mut self, now: f64, peer: f64) -> SwarmOutputs {
-        self.handle(now, ShareInput::Gone(node(peer)))
+        self.handle(now, SwarmInput::Gone(node(peer)))
     }
 
     pub fn heard(&mut self, now: f64, from: f64, said: &[u8]) -> SwarmOutputs {
-        self.handle(now, ShareInput::Heard { from: node(from), words: said })
+        self.handle(now, SwarmInput::Heard { from: node(from), words: said })
     }
 
     pub fn fetched(
@@ -138,7 +138,7 @@ impl Swarm {
         bytes: Vec<u8>,
     ) -> Result<SwarmOutputs, JsError> {
         let (blob, result) = (words::hash(hash)?, Ok(bytes));
-        Ok(self.handle(now, ShareInput::Fetched { blob, piece, result }))
+        Ok(self.handle(now, SwarmInput::Fetched { blob, piece, result }))
     }
 
     #[wasm_bindgen(js_name = notFetched)]
@@ -150,7 +150,7 @@ impl Swarm {
         why: String,
     ) -> Result<SwarmOutputs, JsError> {
         let (blob, result) = (words::hash(hash)?, Err(why));
-        Ok(self.handle(now, ShareInput::Fetched { blob, piece, result }))
+        Ok(self.handle(now, SwarmInput::Fetched { blob, piece, result }))
     }
 
     /// Without bytes it is not there after all.
@@ -163,64 +163,64 @@ impl Swarm {
         bytes: Option<Vec<u8>>,
     ) -> Result<SwarmOutputs, JsError> {
         let (blob, bytes) = (words::hash(hash)?, bytes.as_deref());
-        Ok(self.handle(now, ShareInput::Loaded { blob, piece, to: node(to), bytes }))
+        Ok(self.handle(now, SwarmInput::Loaded { blob, piece, to: node(to), bytes }))
     }
 
     pub fn tick(&mut self, now: f64) -> SwarmOutputs {
-        self.handle(now, ShareInput::Tick)
+        self.handle(now, SwarmInput::Tick)
     }
 
     /// When `tick` is due, if at all.
     #[wasm_bindgen(js_name = nextTimeout)]
     pub fn next_timeout(&self) -> Option<f64> {
-        self.share.next_timeout().map(|time| time.0 as f64 / 1_000.0)
+        self.swarms.next_timeout().map(|time| time.0 as f64 / 1_000.0)
     }
 
     /// Bytes given to other nodes.
     #[wasm_bindgen(getter)]
     pub fn given(&self) -> f64 {
-        self.share.exchanged().given as f64
+        self.swarms.exchanged().given as f64
     }
 
     /// Bytes taken from other nodes.
     #[wasm_bindgen(getter)]
     pub fn taken(&self) -> f64 {
-        self.share.exchanged().taken as f64
+        self.swarms.exchanged().taken as f64
     }
 }
 
 impl Swarm {
-    fn handle(&mut self, now: f64, input: ShareInput<'_>) -> SwarmOutputs {
-        self.share.handle(at(now), input);
+    fn handle(&mut self, now: f64, input: SwarmInput<'_>) -> SwarmOutputs {
+        self.swarms.handle(at(now), input);
         let outputs = js_sys::Array::new();
-        while let Some(output) = self.share.poll_output() {
+        while let Some(output) = self.swarms.poll_output() {
             outputs.push(&plain(&output));
         }
         JsValue::from(outputs).unchecked_into()
     }
 }
 
-fn plain(output: &ShareOutput) -> JsValue {
+fn plain(output: &SwarmOutput) -> JsValue {
     let bytes = |bytes: &[u8]| Uint8Array::from(bytes);
     match output {
-        ShareOutput::Say(say) => {
+        SwarmOutput::Say(say) => {
             // Writing to memory cannot fail.
             let said = postcard::to_allocvec(say).unwrap_or_default();
             Fields::of("say").with("bytes", bytes(&said))
         }
-        ShareOutput::Tell { to, words } => {
+        SwarmOutput::Tell { to, words } => {
             Fields::of("tell").with("to", to.0 as f64).with("bytes", bytes(words))
         }
-        ShareOutput::Fetch { blob, piece } => about("fetch", blob).with("piece", *piece),
-        ShareOutput::Store { blob, piece, bytes: stored } => {
+        SwarmOutput::Fetch { blob, piece } => about("fetch", blob).with("piece", *piece),
+        SwarmOutput::Store { blob, piece, bytes: stored } => {
             about("store", blob).with("piece", *piece).with("bytes", bytes(stored))
         }
-        ShareOutput::Load { blob, piece, to } => {
+        SwarmOutput::Load { blob, piece, to } => {
             about("load", blob).with("piece", *piece).with("to", to.0 as f64)
         }
-        ShareOutput::Whole(blob) => about("whole", blob),
-        ShareOutput::Part(blob) => about("part", blob),
-        ShareOutput::Failed { blob, why } => about("failed", blob).with("why", why.as_str()),
+        SwarmOutput::Whole(blob) => about("whole", blob),
+        SwarmOutput::Part(blob) => about("part", blob),
+        SwarmOutput::Failed { blob, why } => about("failed", blob).with("why", why.as_str()),
     }
     .done()
 }

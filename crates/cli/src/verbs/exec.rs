@@ -17,10 +17,10 @@ use super::resume::Resume;
 use super::stream::{Stream, To};
 use super::{Context, check_stdout, common, file_name, finished, policy, refused};
 use crate::args::Exec;
-use crate::beside::Beside;
 use crate::client::{Client, Job, Sink, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
+use crate::out_files::OutNames;
 use crate::{answers, folder, show};
 
 /// Files sent at a time: hides the round trips of many small ones.
@@ -106,11 +106,11 @@ pub(super) async fn run(
 }
 
 /// What is written beside the answers, by the names of all inputs.
-fn beside(inputs: &Inputs) -> Beside {
+fn beside(inputs: &Inputs) -> OutNames {
     match inputs {
-        Inputs::Files(files) => Beside::of(files.iter().map(|(name, _)| name.as_str())),
-        Inputs::Lines(..) => Beside::of_lines(),
-        Inputs::Once(_) => Beside::default(),
+        Inputs::Files(files) => OutNames::of(files.iter().map(|(name, _)| name.as_str())),
+        Inputs::Lines(..) => OutNames::of_lines(),
+        Inputs::Once(_) => OutNames::default(),
     }
 }
 

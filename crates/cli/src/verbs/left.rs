@@ -8,9 +8,9 @@ use shoal_kinds::exec::left::unpack;
 
 use super::Context;
 use crate::args::StderrArg;
-use crate::beside::{Beside, Folder};
 use crate::client::{Answer, Client, Job, Sink};
 use crate::fail::Fail;
+use crate::out_files::{Folder, OutNames};
 use crate::show;
 
 /// Lines of stderr that are told in the terminal if nobody asked for all; and of one run.
@@ -34,7 +34,7 @@ pub(super) struct Of<'a> {
 pub(super) struct Left {
     /// Where files go.
     folder: Option<PathBuf>,
-    beside: Beside,
+    names: OutNames,
     stderr: StderrArg,
     /// For a document that tells all of it.
     list: Option<BTreeMap<u64, LeftJson>>,
@@ -53,7 +53,7 @@ impl Left {
     pub(super) fn new(
         context: &Context,
         folder: Option<&Path>,
-        beside: Beside,
+        names: OutNames,
         stderr: StderrArg,
     ) -> Result<Left, Fail> {
         if stderr == StderrArg::Files && folder.is_none() {
@@ -64,7 +64,7 @@ impl Left {
         let quiet = context.quiet || context.json;
         Ok(Left {
             folder: folder.map(Path::to_owned),
-            beside,
+            names,
             stderr: if quiet && stderr == StderrArg::Few { StderrArg::None } else { stderr },
             list: context.json.then(BTreeMap::new),
             told: Vec::new(),
@@ -131,7 +131,7 @@ impl Left {
         let mut before = self.files.remove(&of.item).unwrap_or_default();
         if !files.is_empty() {
             make_all(place)?;
-            let mut folder = Folder::new(place.join(self.beside.out(of.input)));
+            let mut folder = Folder::new(place.join(self.names.out(of.input)));
             let mut written = Vec::new();
             for (path, bytes) in files {
                 match folder.write(path, bytes)? {
@@ -152,7 +152,7 @@ impl Left {
     /// An empty one is none; what an earlier run said is no word of this one.
     fn write_stderr(&self, of: Of<'_>) -> Result<(), Fail> {
         let Some(place) = &self.folder else { return Ok(()) };
-        let path = place.join(self.beside.stderr(of.input));
+        let path = place.join(self.names.stderr(of.input));
         if of.stderr.is_empty() {
             return match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

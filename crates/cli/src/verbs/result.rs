@@ -12,9 +12,9 @@ use super::many::{Rows, element};
 use super::render::check_extension;
 use super::{Context, check_stdout, failures, infer, partial};
 use crate::args::{Fetch, StderrArg};
-use crate::beside::Beside;
 use crate::client::{Client, Job, Sink, verdict};
 use crate::fail::Fail;
+use crate::out_files::OutNames;
 use crate::picture::Picture;
 use crate::{answers, show};
 
@@ -162,7 +162,7 @@ impl Place {
         output: Option<&Path>,
         (out_files, stderr): (Option<&Path>, StderrArg),
     ) -> Result<(), Fail> {
-        let (folder, beside) = self.beside(out_files);
+        let (folder, beside) = self.named(out_files);
         let mut left = Left::new(context, folder.as_deref(), beside, stderr)?;
         let failures = failures::of(client, job).await?;
         let failed: BTreeSet<u64> = failures.iter().map(|failure| failure.item).collect();
@@ -179,18 +179,18 @@ impl Place {
     }
 
     /// The folder for what runs left beside their answers, and the names there.
-    fn beside(&self, out_files: Option<&Path>) -> (Option<PathBuf>, Beside) {
+    fn named(&self, out_files: Option<&Path>) -> (Option<PathBuf>, OutNames) {
         let named = out_files.map(Path::to_owned);
         match self {
             Place::Folder { folder, names } => {
-                let beside = Beside::of(names.iter().map(String::as_str));
+                let beside = OutNames::of(names.iter().map(String::as_str));
                 (named.or_else(|| Some(folder.clone())), beside)
             }
-            Place::Stream { as_lines: true, .. } | Place::Texts => (named, Beside::of_lines()),
+            Place::Stream { as_lines: true, .. } | Place::Texts => (named, OutNames::of_lines()),
             Place::Stream { .. }
             | Place::Array { .. }
             | Place::Picture { .. }
-            | Place::Rows { .. } => (named, Beside::default()),
+            | Place::Rows { .. } => (named, OutNames::default()),
         }
     }
 

@@ -9,10 +9,10 @@ use shoal_kinds::exec::left::unpack;
 
 use super::exec::Inputs;
 use crate::args::Exec;
-use crate::beside::{self, Beside};
 use crate::client::{Answer, Source};
 use crate::fail::Fail;
 use crate::kept::{Common, Kept, Key, hash_file, hash_of};
+use crate::out_files::{self, OutNames};
 
 pub(super) struct Resume {
     kept: Kept,
@@ -35,7 +35,7 @@ impl Resume {
         args: &Exec,
         (wasm, shared): (&[u8], &[(String, Source)]),
         inputs: Inputs,
-        beside: &Beside,
+        beside: &OutNames,
     ) -> Result<(Resume, Inputs), Fail> {
         let common = Common::of(wasm, &words(args), shared)?;
         let kept = Kept::read(path)?;
@@ -56,7 +56,7 @@ impl Resume {
     fn files(
         kept: Kept,
         common: &Common,
-        (folder, out, beside): (&Path, &Path, &Beside),
+        (folder, out, beside): (&Path, &Path, &OutNames),
         files: Vec<(String, Source)>,
     ) -> Result<(Resume, Inputs), Fail> {
         let (mut all, mut keys, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ fn is_there(hashes: &[u8], output: &Path, out: &Path) -> Result<bool, Fail> {
         return Ok(false);
     }
     while let Some((path, hash, after)) = first(rest) {
-        if let Some(file) = beside::place(out, path)
+        if let Some(file) = out_files::place(out, path)
             && !(file.is_file() && hash_file(&file)?.as_bytes() == hash)
         {
             return Ok(false);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use shoal_kinds::SimWork;
-use shoal_protocol::share::BLOBS;
+use shoal_protocol::swarm::BLOBS;
 use shoal_protocol::{
     BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, Hash, JobId, Micros, NodeId,
     PublicKey, Time, ToNode,
@@ -132,7 +132,7 @@ impl Crews {
         let (buffers, rights) = match &enlist.task {
             CrewTask::Sim(_) | CrewTask::Stage(_) => (WORK_BUFFERS, Rights::WRITE),
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
-            CrewTask::Share => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
+            CrewTask::Swarm => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
         };
         let Some(holder) = enlist.members.get(usize::from(enlist.rank)) else { return };
         enlist.ice = self.ice.told(now, holder.node);

@@ -1,7 +1,7 @@
 //! What the driver does about each event that reaches it, mostly before the scheduler hears of it.
 
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
-use shoal_protocol::share::is_shared;
+use shoal_protocol::swarm::is_shared;
 use shoal_protocol::{FromNode, JobId, Refusal, Time};
 use shoal_scheduler::Input;
 
@@ -105,7 +105,7 @@ impl Driver {
 
     /// Tells the scheduler which of the blobs a node speaks of are stored here. It believes nothing about others.
     fn vouch(&mut self, now: Time, message: &FromNode) {
-        let FromNode::Share(say) = message else { return };
+        let FromNode::Swarm(say) = message else { return };
         for blob in say.claimed().iter().take(MAX_SHARED_BLOBS) {
             if !is_shared(blob) || self.scheduler.knows_blob(blob) {
                 continue;
@@ -141,7 +141,7 @@ impl Driver {
             | FromNode::Alive { .. }
             | FromNode::Warm { .. }
             | FromNode::Answer { .. }
-            | FromNode::Share(_) => {}
+            | FromNode::Swarm(_) => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use shoal_protocol::limit::{
     ANSWER_PART_BYTES, CHANGE_PRICE, MAX_CALLS_PER_NODE, MAX_LEASES_PER_NODE, TALK_AHEAD,
     TALK_AT_FIRST, WORD_PRICE,
 };
-use shoal_protocol::{Attempt, CrewSay, FromNode, Micros, ShareSay, ShareTold, ToNode};
+use shoal_protocol::{Attempt, CrewSay, FromNode, Micros, SwarmSay, SwarmTold, ToNode};
 
 /// Questions that may wait for an answer: all that can be lent, and what was taken back and may still be answered.
 const MOST_ASKED: u64 = 4 * MAX_LEASES_PER_NODE as u64;
@@ -113,7 +113,7 @@ impl Account {
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
             | FromNode::Crew { .. }
-            | FromNode::Share(_) => return false,
+            | FromNode::Swarm(_) => return false,
         };
         let Some(parts) = self.calls.get_mut(call) else { return false };
         let elapsed = now.saturating_duration_since(parts.since).as_millis();
@@ -131,12 +131,12 @@ impl Account {
 fn questions(message: &ToNode) -> usize {
     match message {
         ToNode::Lend(leases) => leases.len(),
-        ToNode::Share(ShareTold::Take { pieces, .. }) => pieces.len(),
+        ToNode::Swarm(SwarmTold::Take { pieces, .. }) => pieces.len(),
         ToNode::Audition { .. } | ToNode::Enlist(_) | ToNode::Warm { .. } => 1,
         // Requests have an account of their own: their answers come in parts.
         ToNode::Ask { .. }
         | ToNode::AskMore { .. }
-        | ToNode::Share(ShareTold::Give { .. })
+        | ToNode::Swarm(SwarmTold::Give { .. })
         | ToNode::Welcome { .. }
         | ToNode::Refused(_)
         | ToNode::Job { .. }
@@ -158,7 +158,7 @@ fn answers(message: &FromNode) -> usize {
         FromNode::Failed { .. }
         | FromNode::Warm { .. }
         | FromNode::Answer { .. }
-        | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. })
+        | FromNode::Swarm(SwarmSay::Got { .. } | SwarmSay::Missed { .. })
         | FromNode::Crew {
             say: CrewSay::Auditioned { .. } | CrewSay::Failed { .. } | CrewSay::Loaded,
             ..
@@ -171,7 +171,7 @@ fn answers(message: &FromNode) -> usize {
         | FromNode::Declined { .. }
         | FromNode::Links { .. }
         | FromNode::Crew { .. }
-        | FromNode::Share(_) => 0,
+        | FromNode::Swarm(_) => 0,
     }
 }
 
@@ -182,7 +182,7 @@ fn price(message: &FromNode) -> Micros {
         FromNode::Alive { running, queued } => {
             times(WORD_PRICE, 1 + (running.len() + queued.len()) / NAMES_A_WORD)
         }
-        FromNode::Share(ShareSay::Holds { blobs }) => {
+        FromNode::Swarm(SwarmSay::Holds { blobs }) => {
             times(CHANGE_PRICE, 1 + blobs.len() / CLAIMS_A_CHANGE)
         }
         FromNode::Declined { .. } => DECLINE_PRICE,
@@ -191,7 +191,7 @@ fn price(message: &FromNode) -> Micros {
         | FromNode::Failed { .. }
         | FromNode::Warm { .. }
         | FromNode::Answer { .. }
-        | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. }) => WORD_PRICE,
+        | FromNode::Swarm(SwarmSay::Got { .. } | SwarmSay::Missed { .. }) => WORD_PRICE,
         FromNode::Crew { say, .. } => match say {
             CrewSay::Progress { .. }
             | CrewSay::Checkpoint { .. }
@@ -211,7 +211,7 @@ fn price(message: &FromNode) -> Micros {
         | FromNode::Pause(_)
         | FromNode::Condition(_)
         | FromNode::Links { .. }
-        | FromNode::Share(ShareSay::Part { .. } | ShareSay::Drops { .. } | ShareSay::Near { .. }) => {
+        | FromNode::Swarm(SwarmSay::Part { .. } | SwarmSay::Drops { .. } | SwarmSay::Near { .. }) => {
             CHANGE_PRICE
         }
     }

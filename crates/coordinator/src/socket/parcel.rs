@@ -81,7 +81,7 @@ impl Parcel {
             | ToNode::Dismiss { .. }
             | ToNode::ToCrew { .. }
             | ToNode::Quic(_)
-            | ToNode::Share(_)
+            | ToNode::Swarm(_)
             | ToNode::Warm { .. }
             | ToNode::Link => 0,
         };

@@ -191,7 +191,7 @@ async fn play(
                 if let ToNode::Enlist(enlist) = &message {
                     let from = match &enlist.task {
                         CrewTask::Sim(task) => task.from,
-                        CrewTask::Talk | CrewTask::Share | CrewTask::Stage(_) => 0,
+                        CrewTask::Talk | CrewTask::Swarm | CrewTask::Stage(_) => 0,
                     };
                     *place.lock().unwrap() = Some((enlist.crew, enlist.epoch, from));
                 }
@@ -221,7 +221,7 @@ fn progress(step: u64) -> CrewSay {
 pub(crate) fn task(enlist: &Enlist) -> &SimTask {
     match &enlist.task {
         CrewTask::Sim(task) => task,
-        CrewTask::Talk | CrewTask::Share | CrewTask::Stage(_) => {
+        CrewTask::Talk | CrewTask::Swarm | CrewTask::Stage(_) => {
             panic!("expected a simulation")
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::SinkExt;
 use shoal_protocol::codec::Wire;
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
-use shoal_protocol::{BlobRef, FromNode, Hash, LinkKey, ShareSay, Signature};
+use shoal_protocol::{BlobRef, FromNode, Hash, LinkKey, Signature, SwarmSay};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -24,7 +24,7 @@ fn invented(who: u64) -> FromNode {
         let hash = *blake3::hash(&[n as u8, who as u8]).as_bytes();
         BlobRef { hash: Hash(hash), size: 64 << 30 }
     };
-    FromNode::Share(ShareSay::Holds { blobs: (0..MAX_SHARED_BLOBS).map(blob).collect() })
+    FromNode::Swarm(SwarmSay::Holds { blobs: (0..MAX_SHARED_BLOBS).map(blob).collect() })
 }
 
 fn links() -> FromNode {
@@ -105,7 +105,7 @@ async fn a_blob_that_is_stored_is_shared_whatever_size_others_claim() {
     let hash = Hash(*blake3::hash(&bytes).as_bytes());
     world.api.blob(bytes).await;
     let (mut liar, mut node) = (Node::join(&world, "liar").await, Node::join(&world, "one").await);
-    let holds = |size| FromNode::Share(ShareSay::Holds { blobs: vec![BlobRef { hash, size }] });
+    let holds = |size| FromNode::Swarm(SwarmSay::Holds { blobs: vec![BlobRef { hash, size }] });
     liar.say(holds(64 << 30)).await;
     node.say(holds(9 << 20)).await;
     let known = async || (world.api.metric("shoal_blobs_shared").await == 1.0).then_some(());

@@ -192,7 +192,7 @@ impl Node {
                 | ToNode::Ask { .. }
                 | ToNode::AskMore { .. }
                 | ToNode::Quic(_)
-                | ToNode::Share(_)
+                | ToNode::Swarm(_)
                 | ToNode::Link,
             ) => {}
             Some(ToNode::Refused(_)) | None => return false,

@@ -15,7 +15,7 @@ use super::super::cache::Cache;
 use super::super::child::leave;
 use super::super::courier::Courier;
 use super::super::session::Session;
-use super::super::share::Library;
+use super::super::swarm::Library;
 use super::super::wire::Origin;
 use super::band::{self, Band};
 use super::device::{Device, Job, lock, say};

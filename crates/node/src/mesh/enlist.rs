@@ -24,7 +24,7 @@ impl Mesh {
             return;
         }
         (desk.crew, desk.epoch) = (Some(enlist.crew), enlist.epoch);
-        desk.direct_first = enlist.task == CrewTask::Share;
+        desk.direct_first = enlist.task == CrewTask::Swarm;
         if let Ok(own) = read(&enlist.token, &desk.config.coordinator) {
             desk.set_clock(now, &own);
         }

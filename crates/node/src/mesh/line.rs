@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::share::BLOBS;
+use shoal_protocol::swarm::BLOBS;
 use shoal_protocol::{Epoch, NodeId, Path, Time};
 use shoal_seal::{Claims, Rights, Seal, read};
 

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_kinds::SimWork;
 use shoal_protocol::limit::{MAX_PIECES_ASKED, PIECE_BYTES};
-use shoal_protocol::share::BLOBS;
+use shoal_protocol::swarm::BLOBS;
 use shoal_protocol::{
     Attempt, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, Time,
 };
@@ -22,7 +22,7 @@ use crate::collective::{Op, OpError, Rank};
 use crate::mesh::{CONTROL, Mesh, MeshConfig, MeshInput};
 
 /// Pieces that wait for one peer: twice what an honest one asks for at a time.
-const MAX_SHARE_QUEUED: u64 = 2 * MAX_PIECES_ASKED as u64 * PIECE_BYTES;
+const MAX_SWARM_QUEUED: u64 = 2 * MAX_PIECES_ASKED as u64 * PIECE_BYTES;
 
 /// One node's part in one crew.
 pub struct Member {
@@ -47,8 +47,8 @@ pub(super) enum Program {
     Talk(Box<Talk>),
     Stage(Box<Stage>),
     Rounds(Box<Rounds>),
-    /// Pieces of blobs pass through: [`crate::share`] is about all links of the node.
-    Share,
+    /// Pieces of blobs pass through: [`crate::swarm`] is about all links of the node.
+    Swarm,
 }
 
 impl Member {
@@ -92,7 +92,7 @@ impl Member {
             MemberInput::Tick => {
                 self.mesh.handle(now, MeshInput::Tick);
                 match &mut self.program {
-                    Program::Nothing | Program::Share => {}
+                    Program::Nothing | Program::Swarm => {}
                     Program::Sim(sim) => sim.handle(now, SimInput::Tick),
                     Program::Talk(talk) => talk.tick(now),
                     Program::Stage(stage) => stage.handle(now, StageInput::Tick),
@@ -110,7 +110,7 @@ impl Member {
     /// When to say `Tick` if nothing else happens.
     pub fn next_timeout(&self) -> Option<Time> {
         let program = match &self.program {
-            Program::Nothing | Program::Share => None,
+            Program::Nothing | Program::Swarm => None,
             Program::Sim(sim) => sim.next_timeout(),
             Program::Talk(talk) => talk.next_timeout(),
             Program::Stage(stage) => stage.next_timeout(),
@@ -133,7 +133,7 @@ impl Member {
     pub fn check(&self) {
         self.mesh.check();
         match &self.program {
-            Program::Nothing | Program::Share => {}
+            Program::Nothing | Program::Swarm => {}
             Program::Sim(sim) => sim.check(),
             Program::Talk(talk) => talk.check(),
             Program::Stage(stage) => stage.check(),
@@ -172,7 +172,7 @@ impl Member {
                 self.says(CrewSay::Progress { step, computed, waited, guessed, corrected, links });
                 Program::Talk(Box::new(Talk::new(rank, ranks)))
             }
-            (CrewTask::Share, _) => Program::Share,
+            (CrewTask::Swarm, _) => Program::Swarm,
             (CrewTask::Stage(task), _) if task.rounds => {
                 let place = (self.epoch, rank, ranks);
                 Program::Rounds(Box::new(Rounds::new(now, place, &task)))
@@ -205,7 +205,7 @@ impl Member {
         match &mut self.program {
             Program::Stage(stage) => stage.handle(now, input),
             Program::Rounds(rounds) => rounds.handle(now, input),
-            Program::Nothing | Program::Sim(_) | Program::Talk(_) | Program::Share => {}
+            Program::Nothing | Program::Sim(_) | Program::Talk(_) | Program::Swarm => {}
         }
     }
 
@@ -223,7 +223,7 @@ impl Member {
         let may = match self.program {
             Program::Talk(_) => channel != CONTROL && channel != COLLECTIVE,
             // One that asks for more than it takes must not fill this node's memory.
-            Program::Share => channel == BLOBS && self.mesh.queued_bytes(to) < MAX_SHARE_QUEUED,
+            Program::Swarm => channel == BLOBS && self.mesh.queued_bytes(to) < MAX_SWARM_QUEUED,
             Program::Nothing | Program::Sim(_) | Program::Stage(_) | Program::Rounds(_) => false,
         };
         if may {

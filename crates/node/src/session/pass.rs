@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::share::BLOBS;
+use shoal_protocol::swarm::BLOBS;
 use shoal_protocol::{CrewSay, Failure, NodeId, Time};
 
 use super::member::{Member, Program};
@@ -74,10 +74,10 @@ impl Member {
             Program::Stage(_) | Program::Rounds(_) => {
                 self.accuse(from, format!("words on channel {channel}, which no service has"));
             }
-            Program::Share if channel == BLOBS => {
+            Program::Swarm if channel == BLOBS => {
                 self.outputs.push_back(MemberOutput::App { from, channel, bytes });
             }
-            Program::Share => {
+            Program::Swarm => {
                 self.accuse(from, format!("words on channel {channel}, where nobody shares"));
             }
         }
@@ -93,7 +93,7 @@ impl Member {
                 self.says(CrewSay::Failed { failure: Failure::Internal { message } });
                 self.program = Program::Nothing;
             }
-            Program::Talk(_) | Program::Share => {
+            Program::Talk(_) | Program::Swarm => {
                 self.outputs.push_back(MemberOutput::Refused { to, channel });
             }
         }
@@ -102,7 +102,7 @@ impl Member {
     /// One thing of the program's. Says whether there was any.
     fn take_program(&mut self, now: Time) -> bool {
         match &mut self.program {
-            Program::Nothing | Program::Share => false,
+            Program::Nothing | Program::Swarm => false,
             Program::Sim(sim) => {
                 sim.poll_output().map(|output| self.take_sim(now, output)).is_some()
             }

@@ -197,7 +197,7 @@ impl World {
                 | Output::OpenQuic(_)
                 | Output::CloseQuic
                 | Output::Link
-                | Output::Share(_) => self.crew.push(output),
+                | Output::Swarm(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, body, .. } => {
                     self.runs.push(lease);

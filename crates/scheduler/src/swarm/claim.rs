@@ -4,7 +4,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use shoal_protocol::limit::{MAX_NODES, MAX_SHARED_BLOBS};
-use shoal_protocol::share::{is_shared, pieces_of};
+use shoal_protocol::swarm::{is_shared, pieces_of};
 use shoal_protocol::{BlobRef, NodeId, PieceSet, Time};
 
 use super::copies::Copies;

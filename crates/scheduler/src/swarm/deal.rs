@@ -4,7 +4,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_PIECES_ASKED;
-use shoal_protocol::{BlobRef, Micros, NodeId, ShareTold, Time, ToNode};
+use shoal_protocol::{BlobRef, Micros, NodeId, SwarmTold, Time, ToNode};
 
 use super::{Asked, Part, Swarm};
 use crate::Scheduler;
@@ -47,8 +47,8 @@ impl Scheduler {
                 self.let_give(now, blob, node, giver);
             }
             if let Some(conn) = self.conn_of(node) {
-                let told = ShareTold::Take { blob: *blob, pieces, from };
-                self.send(conn, ToNode::Share(told));
+                let told = SwarmTold::Take { blob: *blob, pieces, from };
+                self.send(conn, ToNode::Swarm(told));
             }
         }
     }

@@ -3,19 +3,19 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
-use shoal_protocol::share::{piece_span, pieces_of};
-use shoal_protocol::{BlobRef, Missed, NodeId, PieceSet, ShareSay, Time};
+use shoal_protocol::swarm::{piece_span, pieces_of};
+use shoal_protocol::{BlobRef, Missed, NodeId, PieceSet, SwarmSay, Time};
 
 use super::Asked;
 use super::deal::GIVES;
 use crate::Scheduler;
 
 impl Scheduler {
-    pub(crate) fn share_said(&mut self, now: Time, node: NodeId, say: ShareSay) {
+    pub(crate) fn swarm_said(&mut self, now: Time, node: NodeId, say: SwarmSay) {
         match say {
             // Nothing is made as large as a stranger says.
-            ShareSay::Part { blob, .. } if !self.knows_blob(&blob) => {}
-            ShareSay::Part { blob, has, needs } => {
+            SwarmSay::Part { blob, .. } if !self.knows_blob(&blob) => {}
+            SwarmSay::Part { blob, has, needs } => {
                 let has = PieceSet::from_words(pieces_of(&blob), &has);
                 let lacks = PieceSet::from_words(pieces_of(&blob), &needs).without(&has);
                 let needs_more = !lacks.is_empty();
@@ -24,7 +24,7 @@ impl Scheduler {
                     self.deal(now, &blob, &[node]);
                 }
             }
-            ShareSay::Holds { blobs } => {
+            SwarmSay::Holds { blobs } => {
                 for blob in blobs.into_iter().take(MAX_SHARED_BLOBS) {
                     if self.knows_blob(&blob) {
                         let count = pieces_of(&blob);
@@ -33,17 +33,17 @@ impl Scheduler {
                     }
                 }
             }
-            ShareSay::Got { blob, piece, from } => {
+            SwarmSay::Got { blob, piece, from } => {
                 let helped = self.got(now, node, &blob, piece, from);
                 self.deal(now, &blob, &helped);
             }
-            ShareSay::Missed { blob, piece, from, why } => {
+            SwarmSay::Missed { blob, piece, from, why } => {
                 if self.missed(now, node, &blob, (piece, from), why) {
                     self.deal(now, &blob, &[node]);
                 }
             }
-            ShareSay::Drops { blob } => self.leave_swarm(node, &blob),
-            ShareSay::Near { node: other, near } => self.near(now, node, other, near),
+            SwarmSay::Drops { blob } => self.leave_swarm(node, &blob),
+            SwarmSay::Near { node: other, near } => self.near(now, node, other, near),
         }
     }
 

@@ -2,8 +2,8 @@
 //! that pieces spread among all. Those who find no direct way are parted again.
 
 use alloc::vec::Vec;
-use shoal_protocol::limit::MAX_SHARE_LINKS;
-use shoal_protocol::{BlobRef, CrewId, Micros, NodeId, ShareTold, Time, ToNode};
+use shoal_protocol::limit::MAX_SWARM_LINKS;
+use shoal_protocol::{BlobRef, CrewId, Micros, NodeId, SwarmTold, Time, ToNode};
 
 use super::{Pair, Part};
 use crate::Scheduler;
@@ -27,7 +27,7 @@ impl Scheduler {
         }
         for _ in 0..SOUGHT {
             let useful = self.useful_links(blob, node).count();
-            if useful >= SOUGHT || self.links_of(node).count() >= MAX_SHARE_LINKS {
+            if useful >= SOUGHT || self.links_of(node).count() >= MAX_SWARM_LINKS {
                 break;
             }
             let Some(other) = self.draw_partner(now, blob, node) else { break };
@@ -61,7 +61,7 @@ impl Scheduler {
             let pair = [node.min(*other), node.max(*other)];
             let far = self.swarms.far.get(&pair).is_some_and(|until| now < *until);
             let linked = self.links_of(node).any(|known| known == *other);
-            let room = self.links_of(*other).count() < MAX_SHARE_LINKS;
+            let room = self.links_of(*other).count() < MAX_SWARM_LINKS;
             let may = *other != node && !far && !linked && !part.shunned.contains(other);
             may && room && self.may_give(*other)
         });
@@ -167,7 +167,7 @@ impl Scheduler {
         if pair.gives.insert((giver, *blob))
             && let Some(conn) = self.conn_of(giver)
         {
-            self.send(conn, ToNode::Share(ShareTold::Give { blob: *blob, to }));
+            self.send(conn, ToNode::Swarm(SwarmTold::Give { blob: *blob, to }));
         }
     }
 }

@@ -11,13 +11,13 @@ const PIECES: u32 = 16;
 const BLOB: BlobRef = BlobRef { hash: Hash([9; 32]), size: PIECES as u64 * PIECE_BYTES };
 const HUGE: u64 = 64 << 30;
 
-fn share(say: ShareSay) -> FromNode {
-    FromNode::Share(say)
+fn share(say: SwarmSay) -> FromNode {
+    FromNode::Swarm(say)
 }
 
 /// All of it is needed, and nothing is here.
-fn wants(blob: BlobRef) -> ShareSay {
-    ShareSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX; 1024] }
+fn wants(blob: BlobRef) -> SwarmSay {
+    SwarmSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX; 1024] }
 }
 
 fn invented() -> Vec<BlobRef> {
@@ -30,11 +30,11 @@ fn claims_about_blobs_that_are_not_stored_leave_no_trace() {
     let mut world = World::new();
     for n in 1..=63 {
         let conn = world.able(n, 1);
-        world.say(conn, share(ShareSay::Holds { blobs: invented() }));
+        world.say(conn, share(SwarmSay::Holds { blobs: invented() }));
         for blob in invented() {
             let (has, needs) = (vec![u64::MAX; 1024], vec![7; 1024]);
-            world.say(conn, share(ShareSay::Part { blob, has, needs }));
-            world.say(conn, share(ShareSay::Got { blob, piece: 7, from: None }));
+            world.say(conn, share(SwarmSay::Part { blob, has, needs }));
+            world.say(conn, share(SwarmSay::Got { blob, piece: 7, from: None }));
         }
     }
     assert_eq!(world.scheduler.swarms(), SwarmView::default());
@@ -47,7 +47,7 @@ fn the_size_of_a_blob_is_the_stored_one_and_not_the_claimed_one() {
     world.give(Input::Stored { blob: BLOB });
     let (liar, node) = (world.able(1, 1), world.able(2, 1));
     let blob = BlobRef { size: HUGE, ..BLOB };
-    world.say(liar, share(ShareSay::Holds { blobs: vec![blob] }));
+    world.say(liar, share(SwarmSay::Holds { blobs: vec![blob] }));
     world.say(node, share(wants(blob)));
     assert_eq!(world.scheduler.swarms(), SwarmView::default());
     world.say(node, share(wants(BLOB)));
@@ -60,7 +60,7 @@ fn books_end_with_the_last_who_has_a_part() {
     let mut world = World::new();
     world.give(Input::Stored { blob: BLOB });
     let conn = world.able(1, 1);
-    world.say(conn, share(ShareSay::Holds { blobs: vec![BLOB] }));
+    world.say(conn, share(SwarmSay::Holds { blobs: vec![BLOB] }));
     assert_eq!(world.scheduler.swarms().blobs, 1);
     world.leave(conn);
     assert_eq!(world.scheduler.swarms().blobs, 0);
@@ -71,7 +71,7 @@ fn a_donor_who_pauses_and_goes_on_a_thousand_times_bothers_others_once() {
     let mut world = World::new();
     world.give(Input::Stored { blob: BLOB });
     let (holder, node) = (world.able(1, 1), world.able(2, 1));
-    world.say(holder, share(ShareSay::Holds { blobs: vec![BLOB] }));
+    world.say(holder, share(SwarmSay::Holds { blobs: vec![BLOB] }));
     world.say(node, share(wants(BLOB)));
     assert_eq!(world.calls.len(), 2, "the two are called together");
     for n in 0..1000 {
@@ -127,7 +127,7 @@ impl Crowd {
             let proof = Signature([0; 32], [0; 32]);
             crowd.say(conn, FromNode::Links { key, proof });
             let needs = needs(n).words();
-            crowd.say(conn, share(ShareSay::Part { blob, has: Vec::new(), needs }));
+            crowd.say(conn, share(SwarmSay::Part { blob, has: Vec::new(), needs }));
         }
         crowd
     }
@@ -148,11 +148,11 @@ impl Crowd {
     fn act(&mut self, conn: Conn, message: ToNode) {
         if let ToNode::Enlist(enlist) = &message {
             let node = enlist.members[1 - usize::from(enlist.rank)].node;
-            self.say(conn, share(ShareSay::Near { node, near: true }));
+            self.say(conn, share(SwarmSay::Near { node, near: true }));
         }
-        if let ToNode::Share(ShareTold::Take { blob, pieces, from }) = message {
+        if let ToNode::Swarm(SwarmTold::Take { blob, pieces, from }) = message {
             for piece in pieces {
-                self.say(conn, share(ShareSay::Got { blob, piece, from }));
+                self.say(conn, share(SwarmSay::Got { blob, piece, from }));
             }
         }
     }

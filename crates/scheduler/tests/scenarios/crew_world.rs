@@ -86,7 +86,7 @@ impl World {
     pub(crate) fn task(&self, conn: Conn) -> &SimTask {
         match &self.place(conn).task {
             CrewTask::Sim(task) => task,
-            CrewTask::Talk | CrewTask::Share | CrewTask::Stage(_) => panic!("no simulation"),
+            CrewTask::Talk | CrewTask::Swarm | CrewTask::Stage(_) => panic!("no simulation"),
         }
     }
 

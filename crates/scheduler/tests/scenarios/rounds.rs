@@ -48,7 +48,7 @@ fn texts_go_round_side_by_side_and_are_answered_in_parts() {
     assert_eq!(world.parts().len(), 2, "no node has the memory for all of it");
     let task = |world: &World, conn| match &world.place(conn).task {
         CrewTask::Stage(task) => task.rounds,
-        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Share => false,
+        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Swarm => false,
     };
     assert!([1, 2].map(Conn).iter().all(|conn| task(&world, *conn)));
     world.all_load();
@@ -114,7 +114,7 @@ fn devices_that_share_every_matrix_answer_together_and_another_takes_a_lost_ones
     assert_eq!(world.parts(), [(1, 2), (2, 2)]);
     let is_rounds = |conn| match &world.place(conn).task {
         CrewTask::Stage(task) => task.rounds,
-        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Share => false,
+        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Swarm => false,
     };
     assert!([1, 2].map(Conn).into_iter().all(is_rounds));
     world.all_load();

@@ -35,8 +35,8 @@ impl Swarm {
         self.world.as_mut().unwrap()
     }
 
-    fn say(&mut self, conn: Conn, say: ShareSay) {
-        self.world().say(conn, FromNode::Share(say));
+    fn say(&mut self, conn: Conn, say: SwarmSay) {
+        self.world().say(conn, FromNode::Swarm(say));
     }
 
     fn wants(&mut self, n: u64) -> Conn {
@@ -52,7 +52,7 @@ impl Swarm {
 
     fn say_part(&mut self, conn: Conn, has: &[u32], needs: &[u32]) {
         let words = |pieces: &[u32]| vec![pieces.iter().map(|piece| 1 << piece).sum()];
-        self.say(conn, ShareSay::Part { blob: BLOB, has: words(has), needs: words(needs) });
+        self.say(conn, SwarmSay::Part { blob: BLOB, has: words(has), needs: words(needs) });
     }
 
     /// The pieces a node took, in order.
@@ -67,9 +67,9 @@ impl Swarm {
     fn meet(&mut self) {
         let calls: Vec<_> = std::mem::take(&mut self.world().calls);
         for (conn, enlist) in calls {
-            assert_eq!(enlist.task, CrewTask::Share);
+            assert_eq!(enlist.task, CrewTask::Swarm);
             let other = enlist.members[1 - usize::from(enlist.rank)].node;
-            self.say(conn, ShareSay::Near { node: other, near: true });
+            self.say(conn, SwarmSay::Near { node: other, near: true });
         }
     }
 
@@ -78,16 +78,16 @@ impl Swarm {
         let told = std::mem::take(&mut self.world().shared);
         let some = !told.is_empty();
         for (conn, told) in told {
-            let ShareTold::Take { blob, pieces, from } = told else { continue };
+            let SwarmTold::Take { blob, pieces, from } = told else { continue };
             for piece in pieces {
                 let fault = |list: &[NodeId]| from.filter(|from| list.contains(from));
                 if let Some(from) = fault(&self.mute) {
-                    self.say(conn, ShareSay::Missed { blob, piece, from, why: Missed::Late });
+                    self.say(conn, SwarmSay::Missed { blob, piece, from, why: Missed::Late });
                 } else if let Some(from) = fault(&self.liars) {
-                    self.say(conn, ShareSay::Missed { blob, piece, from, why: Missed::Bad });
+                    self.say(conn, SwarmSay::Missed { blob, piece, from, why: Missed::Bad });
                 } else {
                     self.took.entry(conn).or_default().push((piece, from));
-                    self.say(conn, ShareSay::Got { blob, piece, from });
+                    self.say(conn, SwarmSay::Got { blob, piece, from });
                 }
             }
         }
@@ -143,7 +143,7 @@ fn a_latecomer_gets_everything_from_those_who_have_it() {
 fn a_node_that_says_again_what_it_has_gives_it_after_a_restart() {
     let mut swarm = Swarm::new();
     let holder = swarm.world().able(1, 1);
-    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
     swarm.wants(2);
     swarm.run();
     assert_eq!(swarm.fetched(), 0);
@@ -216,7 +216,7 @@ fn what_is_on_its_way_is_not_dealt_again_when_a_node_needs_more() {
 fn a_piece_that_a_holder_lost_comes_from_elsewhere() {
     let mut swarm = Swarm::new();
     let holder = swarm.world().able(1, 1);
-    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
     swarm.say_part(holder, &ALL[1..], &[]);
     let node = swarm.wants(2);
     swarm.run();
@@ -241,7 +241,7 @@ fn without_a_direct_way_the_coordinator_gives_everything() {
 fn a_vanished_holder_is_replaced() {
     let mut swarm = Swarm::new();
     let holder = swarm.world().able(1, 1);
-    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
     let node = swarm.wants(2);
     swarm.meet();
     assert!(!swarm.world().shared.is_empty());
@@ -257,7 +257,7 @@ fn a_vanished_holder_is_replaced() {
 fn a_holder_that_gives_nothing_is_asked_once() {
     let mut swarm = Swarm::new();
     let holder = swarm.world().able(1, 1);
-    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
     swarm.mute.push(NodeId(1));
     let node = swarm.wants(2);
     swarm.run();
@@ -268,7 +268,7 @@ fn a_holder_that_gives_nothing_is_asked_once() {
 fn two_who_got_wrong_bytes_are_believed_and_one_is_not() {
     let mut swarm = Swarm::new();
     let liar = swarm.world().able(1, 1);
-    swarm.say(liar, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(liar, SwarmSay::Holds { blobs: vec![BLOB] });
     swarm.liars.push(NodeId(1));
     swarm.wants(2);
     swarm.run();
@@ -288,9 +288,9 @@ fn two_who_got_wrong_bytes_are_believed_and_one_is_not() {
 fn who_was_not_sent_there_cannot_complain() {
     let mut swarm = Swarm::new();
     let (holder, node) = (swarm.world().able(1, 1), swarm.wants(2));
-    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
     let from = NodeId(1);
-    swarm.say(node, ShareSay::Missed { blob: BLOB, piece: 0, from, why: Missed::Bad });
+    swarm.say(node, SwarmSay::Missed { blob: BLOB, piece: 0, from, why: Missed::Bad });
     let now = swarm.world().now;
     assert_eq!(swarm.world().scheduler.nodes(now)[0].gave_wrong, 0);
 }
@@ -300,7 +300,7 @@ fn a_donor_who_pauses_or_runs_on_battery_gives_nothing() {
     for battery in [false, true] {
         let mut swarm = Swarm::new();
         let holder = swarm.world().able(1, 1);
-        swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+        swarm.say(holder, SwarmSay::Holds { blobs: vec![BLOB] });
         swarm.wants(2);
         swarm.meet();
         swarm.world().shared.clear();
@@ -320,9 +320,9 @@ fn small_blobs_and_impossible_sizes_have_no_books() {
     let conn = swarm.world().able(1, 1);
     for size in [0, 1, PIECE_BYTES, u64::MAX] {
         let blob = BlobRef { hash: Hash([1; 32]), size };
-        swarm.say(conn, ShareSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX] });
-        swarm.say(conn, ShareSay::Holds { blobs: vec![blob; 3] });
-        swarm.say(conn, ShareSay::Got { blob, piece: u32::MAX, from: Some(NodeId(77)) });
+        swarm.say(conn, SwarmSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX] });
+        swarm.say(conn, SwarmSay::Holds { blobs: vec![blob; 3] });
+        swarm.say(conn, SwarmSay::Got { blob, piece: u32::MAX, from: Some(NodeId(77)) });
     }
     assert_eq!(swarm.world().scheduler.swarms().blobs, 0);
 }

@@ -23,7 +23,7 @@ pub(crate) struct World {
     /// Every call to a crew.
     pub(crate) calls: Vec<(Conn, Enlist)>,
     /// What was said about blobs and is not done yet.
-    pub(crate) shared: Vec<(Conn, ShareTold)>,
+    pub(crate) shared: Vec<(Conn, SwarmTold)>,
     /// Requests asked of nodes, and services they were told to keep ready.
     pub(crate) asked: Vec<(Conn, Attempt, Vec<u8>)>,
     pub(crate) warm: Vec<Conn>,
@@ -171,7 +171,7 @@ impl World {
                 self.crews.dismissed.push(conn);
             }
             ToNode::ToCrew { say, .. } => self.crews.told.push((conn, say)),
-            ToNode::Share(told) => self.shared.push((conn, told)),
+            ToNode::Swarm(told) => self.shared.push((conn, told)),
             ToNode::Warm { .. } => self.warm.push(conn),
             ToNode::Ask { call, body, .. } => self.asked.push((conn, call, body.to_vec())),
             ToNode::AskMore { call, body } => {

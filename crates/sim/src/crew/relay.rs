@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::{Signer, SigningKey};
-use shoal_protocol::share::BLOBS;
+use shoal_protocol::swarm::BLOBS;
 use shoal_protocol::{
     BlobRef, CrewId, CrewTask, Enlist, Epoch, Hash, Header, JobId, Micros, NodeId, Poke, PublicKey,
     Signature, Verify, frame,
@@ -183,7 +183,7 @@ impl<P: Probe> World<P> {
             }
             CrewTask::Stage(_) => ((1, 15), Rights::WRITE),
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
-            CrewTask::Share => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
+            CrewTask::Swarm => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
         };
         let holder = enlist.members[usize::from(enlist.rank)].node;
         let (crew, epoch, until) = (enlist.crew, enlist.epoch, u64::MAX);

@@ -1,6 +1,6 @@
 //! What the devices' shells would do for their members: places, frames, engines.
 
-use shoal_node::{Input, MemberInput, MemberOutput, Phase, ShareInput, SimAnswer};
+use shoal_node::{Input, MemberInput, MemberOutput, Phase, SimAnswer, SwarmInput};
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, Enlist, Epoch, Finished, FromNode, Header, JobId, Micros, NodeId,
     Path, Time, UnitOutput, frame,
@@ -84,7 +84,7 @@ impl<P: Probe> World<P> {
         for crew in crews {
             self.tell_member(at, crew, MemberInput::Relay(up));
         }
-        self.share(at, if up { ShareInput::Joined } else { ShareInput::Away });
+        self.swarm(at, if up { SwarmInput::Joined } else { SwarmInput::Away });
         if up {
             self.want_blob(at);
         }
@@ -106,7 +106,7 @@ impl<P: Probe> World<P> {
             CrewTask::Sim(task) => Some(task.job),
             CrewTask::Stage(task) => Some(task.job),
             CrewTask::Talk => panic!("nobody talks here"),
-            CrewTask::Share => {
+            CrewTask::Swarm => {
                 let other = enlist.members[1 - usize::from(enlist.rank)].node;
                 if let Some(shelf) = &mut self.devices[at].shelf {
                     shelf.links.insert(other, crew);
@@ -152,7 +152,7 @@ impl<P: Probe> World<P> {
         let gone = shelf.links.iter().find(|(_, known)| **known == crew).map(|(node, _)| *node);
         if let Some(node) = gone {
             shelf.links.remove(&node);
-            self.share(at, ShareInput::Gone(node));
+            self.swarm(at, SwarmInput::Gone(node));
         }
     }
 
@@ -198,12 +198,12 @@ impl<P: Probe> World<P> {
                 self.send_from_node(at, FromNode::Done(vec![done]));
             }
             MemberOutput::Using(node, path) => {
-                if self.is_share(at, crew) {
-                    self.share(at, ShareInput::Near(node, path == Path::Direct));
+                if self.is_swarm(at, crew) {
+                    self.swarm(at, SwarmInput::Near(node, path == Path::Direct));
                 }
             }
             MemberOutput::App { from, bytes, .. } => {
-                self.share(at, ShareInput::Heard { from, words: &bytes });
+                self.swarm(at, SwarmInput::Heard { from, words: &bytes });
             }
             // A piece that does not fit the queue is asked for again.
             MemberOutput::Refused { .. } => {}
@@ -211,7 +211,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    fn is_share(&self, at: usize, crew: CrewId) -> bool {
+    fn is_swarm(&self, at: usize, crew: CrewId) -> bool {
         let shelf = self.devices[at].shelf.as_ref();
         shelf.is_some_and(|shelf| shelf.links.values().any(|known| *known == crew))
     }

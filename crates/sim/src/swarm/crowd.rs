@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use shoal_protocol::limit::{PIECE_BYTES, PROTOCOL_VERSION};
 use shoal_protocol::{
-    BlobRef, Caps, FromNode, Hash, Hello, Identity, LinkKey, Micros, NodeKind, PieceSet, ShareSay,
-    ShareTold, Signature, Time, ToNode,
+    BlobRef, Caps, FromNode, Hash, Hello, Identity, LinkKey, Micros, NodeKind, PieceSet, Signature,
+    SwarmSay, SwarmTold, Time, ToNode,
 };
 use shoal_scheduler::{Conn, Input, Output, Scheduler};
 
@@ -80,7 +80,7 @@ impl Crowd {
         self.give(Input::Connected { conn, hello, session, trusted: false, network: 0 });
         let key = LinkKey([n as u8; 32]);
         self.give(Input::Said { conn, message: FromNode::Links { key, proof: NO_PROOF } });
-        self.say(conn, ShareSay::Part { blob, has: Vec::new(), needs });
+        self.say(conn, SwarmSay::Part { blob, has: Vec::new(), needs });
     }
 
     /// Until all have what they need.
@@ -99,18 +99,18 @@ impl Crowd {
     fn act(&mut self, conn: Conn, message: ToNode) {
         if let ToNode::Enlist(enlist) = &message {
             let node = enlist.members[1 - usize::from(enlist.rank)].node;
-            self.say(conn, ShareSay::Near { node, near: true });
+            self.say(conn, SwarmSay::Near { node, near: true });
         }
-        if let ToNode::Share(ShareTold::Take { blob, pieces, from }) = message {
+        if let ToNode::Swarm(SwarmTold::Take { blob, pieces, from }) = message {
             for piece in pieces {
-                self.say(conn, ShareSay::Got { blob, piece, from });
+                self.say(conn, SwarmSay::Got { blob, piece, from });
             }
         }
     }
 
-    fn say(&mut self, conn: Conn, say: ShareSay) {
+    fn say(&mut self, conn: Conn, say: SwarmSay) {
         self.words += 1;
-        self.give(Input::Said { conn, message: FromNode::Share(say) });
+        self.give(Input::Said { conn, message: FromNode::Swarm(say) });
     }
 
     fn give(&mut self, input: Input) {

@@ -13,7 +13,7 @@ pub use crowd::{SwarmCost, swarm_cost};
 pub(crate) use shelf::Shelf;
 
 use shoal_protocol::limit::PIECE_BYTES;
-use shoal_protocol::share::piece_span;
+use shoal_protocol::swarm::piece_span;
 use shoal_protocol::{BlobRef, Hash, Time, hash};
 
 use crate::device::Device;

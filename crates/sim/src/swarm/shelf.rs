@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use shoal_node::Share;
+use shoal_node::Swarms;
 use shoal_protocol::limit::PIECE_BYTES;
-use shoal_protocol::share::pieces_in;
+use shoal_protocol::swarm::pieces_in;
 use shoal_protocol::{BlobRef, CrewId, NodeId, PieceSet, Time};
 
 use super::SwarmPlan;
 use crate::random::Random;
 
 pub(crate) struct Shelf {
-    pub(crate) share: Share,
+    pub(crate) swarms: Swarms,
     /// Pieces survive the process.
     pub(super) disk: BTreeMap<u32, Vec<u8>>,
     /// The crew in which each other node is reached.
@@ -45,7 +45,7 @@ impl Shelf {
             [(plan.liars, Flaw::Lies), (plan.mute, Flaw::Mute), (plan.accusers, Flaw::Accuses)];
         let flaw = flaws.into_iter().find(|(often, _)| random.chance(*often)).map(|(_, flaw)| flaw);
         let mut shelf = Shelf {
-            share: Share::new(),
+            swarms: Swarms::new(),
             disk: BTreeMap::new(),
             links: BTreeMap::new(),
             flaw,
@@ -63,7 +63,7 @@ impl Shelf {
 
     /// The process is gone; its disk is not.
     pub(crate) fn reborn(&mut self) {
-        self.share = Share::new();
+        self.swarms = Swarms::new();
         self.links.clear();
         self.asked = false;
     }

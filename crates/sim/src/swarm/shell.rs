@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use shoal_node::{Input as NodeInput, MemberInput, ShareInput, ShareOutput};
-use shoal_protocol::share::{BLOBS, piece_span, pieces_in};
-use shoal_protocol::{FromNode, Micros, PieceSet, PieceWord, ShareSay, Time};
+use shoal_node::{Input as NodeInput, MemberInput, SwarmInput, SwarmOutput};
+use shoal_protocol::swarm::{BLOBS, piece_span, pieces_in};
+use shoal_protocol::{FromNode, Micros, PieceSet, PieceWord, SwarmSay, Time};
 use shoal_scheduler::{Conn, Input, Scheduler};
 
 use super::shelf::Flaw;
@@ -83,14 +83,14 @@ impl<P: Probe> World<P> {
         shelf.disk.keys().for_each(|piece| assert!(has.insert(*piece)));
         let (blob, hashes) = (swarm.blob, swarm.hashes.clone());
         let needs = pieces_in(&blob, ranges.iter().cloned());
-        self.share(at, ShareInput::Want { blob, hashes, needs, has });
+        self.swarm(at, SwarmInput::Want { blob, hashes, needs, has });
     }
 
     /// What it needed is there. Some need more then, after a while.
     fn served(&mut self, at: usize) {
         let birth = self.devices[at].birth;
         let (Some(swarm), Some(shelf)) = (&self.swarm, &mut self.devices[at].shelf) else { return };
-        let has = shelf.share.has(swarm.blob.hash);
+        let has = shelf.swarms.has(swarm.blob.hash);
         if has.is_some_and(|has| has.covers(&shelf.all_needs(&swarm.blob))) {
             shelf.served = true;
             return;
@@ -100,7 +100,7 @@ impl<P: Probe> World<P> {
     }
 
     /// The coordinator's shell looks whether it stores the blobs that are spoken of.
-    pub(crate) fn heard_of_blobs(&mut self, conn: Conn, say: ShareSay) {
+    pub(crate) fn heard_of_blobs(&mut self, conn: Conn, say: SwarmSay) {
         if let (Some(swarm), Some(live)) = (&self.swarm, &self.scheduler)
             && !live.knows_blob(&swarm.blob)
             && say.claimed().contains(&swarm.blob)
@@ -108,32 +108,32 @@ impl<P: Probe> World<P> {
             let blob = swarm.blob;
             self.give(Input::Stored { blob });
         }
-        self.give(Input::Said { conn, message: FromNode::Share(say) });
+        self.give(Input::Said { conn, message: FromNode::Swarm(say) });
     }
 
-    pub(crate) fn share(&mut self, at: usize, input: ShareInput<'_>) {
+    pub(crate) fn swarm(&mut self, at: usize, input: SwarmInput<'_>) {
         let Some(shelf) = &mut self.devices[at].shelf else { return };
-        shelf.share.handle(self.now, input);
-        let outputs: Vec<_> = std::iter::from_fn(|| shelf.share.poll_output()).collect();
-        shelf.share.check();
+        shelf.swarms.handle(self.now, input);
+        let outputs: Vec<_> = std::iter::from_fn(|| shelf.swarms.poll_output()).collect();
+        shelf.swarms.check();
         for output in outputs {
-            self.share_acts(at, output);
+            self.swarm_acts(at, output);
         }
         self.wind(at);
     }
 
-    pub(crate) fn share_tick(&mut self, at: usize) {
-        let due = self.devices[at].shelf.as_ref().and_then(|shelf| shelf.share.next_timeout());
+    pub(crate) fn swarm_tick(&mut self, at: usize) {
+        let due = self.devices[at].shelf.as_ref().and_then(|shelf| shelf.swarms.next_timeout());
         if due.is_some_and(|due| due <= self.now) {
-            self.share(at, ShareInput::Tick);
+            self.swarm(at, SwarmInput::Tick);
         }
     }
 
-    fn share_acts(&mut self, at: usize, output: ShareOutput) {
+    fn swarm_acts(&mut self, at: usize, output: SwarmOutput) {
         let birth = self.devices[at].birth;
         match output {
-            ShareOutput::Say(say) => self.say(at, say),
-            ShareOutput::Tell { to, words } => {
+            SwarmOutput::Say(say) => self.say(at, say),
+            SwarmOutput::Tell { to, words } => {
                 let Some(shelf) = &self.devices[at].shelf else { return };
                 let crew = shelf.links.get(&to).copied();
                 let said = spoiled(shelf.flaw, words.to_vec());
@@ -142,26 +142,26 @@ impl<P: Probe> World<P> {
                     self.tell_member(at, crew, MemberInput::App { to, channel: BLOBS, message });
                 }
             }
-            ShareOutput::Fetch { piece, .. } => {
+            SwarmOutput::Fetch { piece, .. } => {
                 let Some(swarm) = &mut self.swarm else { return };
                 let left = swarm.sends(self.now, piece);
                 let due = left.max(self.now + self.delay());
                 let event = SwarmEvent::Fetched { device: at, birth, piece };
                 self.at(due.0, Event::Swarm(event));
             }
-            ShareOutput::Store { piece, bytes, .. } => {
+            SwarmOutput::Store { piece, bytes, .. } => {
                 if let Some(shelf) = &mut self.devices[at].shelf {
                     shelf.disk.insert(piece, bytes);
                 }
             }
-            ShareOutput::Load { blob, piece, to } => {
+            SwarmOutput::Load { blob, piece, to } => {
                 let shelf = self.devices[at].shelf.as_ref();
                 let bytes = shelf.and_then(|shelf| shelf.disk.get(&piece).cloned());
                 let (blob, bytes) = (blob.hash, bytes.as_deref());
-                self.share(at, ShareInput::Loaded { blob, piece, to, bytes });
+                self.swarm(at, SwarmInput::Loaded { blob, piece, to, bytes });
             }
-            ShareOutput::Whole(_) | ShareOutput::Part(_) => self.served(at),
-            ShareOutput::Failed { .. } => {
+            SwarmOutput::Whole(_) | SwarmOutput::Part(_) => self.served(at),
+            SwarmOutput::Failed { .. } => {
                 // The coordinator was away for too long.
                 if let Some(shelf) = &mut self.devices[at].shelf {
                     shelf.asked = false;
@@ -172,21 +172,21 @@ impl<P: Probe> World<P> {
         }
     }
 
-    fn say(&mut self, at: usize, say: ShareSay) {
-        if let ShareSay::Got { blob, piece, from } = say {
+    fn say(&mut self, at: usize, say: SwarmSay) {
+        if let SwarmSay::Got { blob, piece, from } = say {
             let shelf = self.devices[at].shelf.as_ref();
             let accuses = shelf.is_some_and(|shelf| shelf.flaw == Some(Flaw::Accuses));
             if let Some(from) = from.filter(|_| accuses) {
                 let why = shoal_protocol::Missed::Bad;
-                let lie = ShareSay::Missed { blob, piece, from, why };
-                self.tell_device(at, NodeInput::ShareSays(lie));
+                let lie = SwarmSay::Missed { blob, piece, from, why };
+                self.tell_device(at, NodeInput::SwarmSays(lie));
             }
             match from {
                 Some(_) => self.report.swarm.exchanged += 1,
                 None => self.report.swarm.fetched += 1,
             }
         }
-        self.tell_device(at, NodeInput::ShareSays(say));
+        self.tell_device(at, NodeInput::SwarmSays(say));
     }
 
     fn fetched(&mut self, at: usize, birth: u32, piece: u32) {
@@ -200,7 +200,7 @@ impl<P: Probe> World<P> {
             false => Err(String::from("the coordinator is away")),
         };
         let blob = swarm.blob.hash;
-        self.share(at, ShareInput::Fetched { blob, piece, result });
+        self.swarm(at, SwarmInput::Fetched { blob, piece, result });
     }
 }
 

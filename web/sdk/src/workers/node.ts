@@ -189,7 +189,7 @@ export class Node {
       case "askCrew":
       case "openQuic":
       case "closeQuic":
-      case "share":
+      case "swarm":
         this.crews.act(output);
         break;
       case "link":

@@ -40,7 +40,7 @@ impl Pairs {
 
     /// Those that share blobs.
     pub(crate) fn sharing(&self) -> impl Iterator<Item = &CrewId> {
-        let pairs = self.0.iter().filter(|(_, pair)| pair.what == PairTask::Share);
+        let pairs = self.0.iter().filter(|(_, pair)| pair.what == PairTask::Swarm);
         pairs.map(|(crew, _)| crew)
     }
 }
@@ -49,14 +49,14 @@ impl Pairs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PairTask {
     Talk,
-    Share,
+    Swarm,
 }
 
 impl PairTask {
     fn task(self) -> CrewTask {
         match self {
             PairTask::Talk => CrewTask::Talk,
-            PairTask::Share => CrewTask::Share,
+            PairTask::Swarm => CrewTask::Swarm,
         }
     }
 }
@@ -84,7 +84,7 @@ impl Scheduler {
         if self.pairs.0.len() >= MAX_PAIRS {
             return None;
         }
-        self.pair_up(now, nodes, PairTask::Share, None)
+        self.pair_up(now, nodes, PairTask::Swarm, None)
     }
 
     /// Calls two nodes together, anew if they are a pair already.
@@ -135,7 +135,7 @@ impl Scheduler {
         let other = nodes.into_iter().find(|other| *other != node);
         match say {
             CrewSay::Failed { .. } | CrewSay::Bad { .. } | CrewSay::Leave
-                if what == PairTask::Share =>
+                if what == PairTask::Swarm =>
             {
                 self.part_for_long(now, nodes);
                 self.end_pair(crew);
@@ -162,7 +162,7 @@ impl Scheduler {
 
     pub(crate) fn end_pair(&mut self, crew: CrewId) {
         let Some(pair) = self.pairs.0.remove(&crew) else { return };
-        if pair.what == PairTask::Share {
+        if pair.what == PairTask::Swarm {
             self.unlinked(crew, pair.nodes);
         }
         let (epoch, members) = (pair.epoch, Vec::new());

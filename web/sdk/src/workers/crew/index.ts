@@ -14,7 +14,7 @@ const SHOW_EVERY_MS = 500;
 
 export type CrewOrder = Extract<
   BrainOutput,
-  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "askCrew" | "openQuic" | "closeQuic" | "share" }
+  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "askCrew" | "openQuic" | "closeQuic" | "swarm" }
 >;
 
 /** `base`: the coordinator's address. */
@@ -63,7 +63,7 @@ export class Crews {
         this.unlink(order.crew);
         this.show();
         break;
-      case "share":
+      case "swarm":
         this.swarm?.told(order.bytes);
         break;
       case "toCrew":

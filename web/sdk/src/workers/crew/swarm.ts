@@ -250,7 +250,7 @@ export class Swarm {
   private act(output: SwarmOutput): void {
     switch (output.type) {
       case "say":
-        this.host.tellBrain((brain, now) => brain.shareSays(now, output.bytes));
+        this.host.tellBrain((brain, now) => brain.swarmSays(now, output.bytes));
         break;
       case "tell":
         this.links.get(output.to)?.(output.bytes);

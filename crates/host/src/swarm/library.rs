@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use bytes::Bytes;
-use shoal_protocol::share::{is_shared, pieces_in, pieces_of};
+use shoal_protocol::swarm::{is_shared, pieces_in, pieces_of};
 use shoal_protocol::{BlobRef, PieceSet};
 use tokio::sync::mpsc;
 
 use super::super::Event;
-use super::{ShareEvent, Shelf};
+use super::{Shelf, SwarmEvent};
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -83,8 +83,8 @@ impl Library {
             return Some(());
         }
         let (reply, answer) = sync_channel(1);
-        let need = ShareEvent::Need { blob, needs: needs.clone(), reply };
-        self.to_loop.as_ref()?.blocking_send(Event::Share(Box::new(need))).ok()?;
+        let need = SwarmEvent::Need { blob, needs: needs.clone(), reply };
+        self.to_loop.as_ref()?.blocking_send(Event::Swarm(Box::new(need))).ok()?;
         answer.recv().unwrap_or(false).then_some(())
     }
 }
@@ -108,8 +108,8 @@ mod tests {
         // What the loop does, without other nodes.
         let answers = std::thread::spawn(move || {
             let mut wanted = Vec::new();
-            while let Some(Event::Share(event)) = events.blocking_recv() {
-                let ShareEvent::Need { blob, needs, reply } = *event else { continue };
+            while let Some(Event::Swarm(event)) = events.blocking_recv() {
+                let SwarmEvent::Need { blob, needs, reply } = *event else { continue };
                 wanted.extend(needs.iter());
                 for piece in needs.iter().map(|piece| piece as usize) {
                     let bytes = content.chunks(PIECE_BYTES as usize).nth(piece).expect("a piece");

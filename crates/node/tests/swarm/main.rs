@@ -1,19 +1,19 @@
 //! One node's part in the exchange of blobs: what it asks, gives, refuses and believes.
 #![allow(clippy::unwrap_used)]
 
-use shoal_node::{Share, ShareInput, ShareOutput};
+use shoal_node::{SwarmInput, SwarmOutput, Swarms};
 use shoal_protocol::limit::{MAX_PIECES_ASKED, PIECE_BYTES};
-use shoal_protocol::share::piece_span;
+use shoal_protocol::swarm::piece_span;
 use shoal_protocol::*;
 
 const PEER: NodeId = NodeId(7);
 const PIECES: u32 = 10;
 
 struct World {
-    share: Share,
+    swarms: Swarms,
     now: Time,
     blob: BlobRef,
-    outputs: Vec<ShareOutput>,
+    outputs: Vec<SwarmOutput>,
 }
 
 fn set(pieces: &[u32]) -> PieceSet {
@@ -26,9 +26,9 @@ impl World {
     /// A node that joined, with a direct way to another.
     fn new() -> World {
         let blob = BlobRef { hash: Hash([3; 32]), size: u64::from(PIECES) * PIECE_BYTES - 9 };
-        let mut world = World { share: Share::new(), now: Time(0), blob, outputs: Vec::new() };
-        world.give(ShareInput::Joined);
-        world.give(ShareInput::Near(PEER, true));
+        let mut world = World { swarms: Swarms::new(), now: Time(0), blob, outputs: Vec::new() };
+        world.give(SwarmInput::Joined);
+        world.give(SwarmInput::Near(PEER, true));
         world
     }
 
@@ -48,22 +48,22 @@ impl World {
     fn want(&mut self, needs: PieceSet, has: &[u32]) {
         let hashes = (0..PIECES).map(|piece| hash(&self.bytes(piece))).collect();
         let (blob, has) = (self.blob, set(has));
-        self.give(ShareInput::Want { blob, hashes, needs, has });
+        self.give(SwarmInput::Want { blob, hashes, needs, has });
     }
 
     fn fetched(&mut self, piece: u32) {
         let (blob, result) = (self.blob.hash, Ok(self.bytes(piece)));
-        self.give(ShareInput::Fetched { blob, piece, result });
+        self.give(SwarmInput::Fetched { blob, piece, result });
     }
 
     fn has(&self) -> Vec<u32> {
-        self.share.has(self.blob.hash).map(|has| has.iter().collect()).unwrap_or_default()
+        self.swarms.has(self.blob.hash).map(|has| has.iter().collect()).unwrap_or_default()
     }
 
     fn having() -> World {
         let mut world = World::new();
         let blob = world.blob;
-        world.give(ShareInput::Have(vec![blob]));
+        world.give(SwarmInput::Have(vec![blob]));
         world.outputs.clear();
         world
     }
@@ -72,31 +72,31 @@ impl World {
         vec![piece as u8; piece_span(&self.blob, piece).1 as usize]
     }
 
-    fn give(&mut self, input: ShareInput<'_>) {
-        self.share.handle(self.now, input);
-        while let Some(output) = self.share.poll_output() {
+    fn give(&mut self, input: SwarmInput<'_>) {
+        self.swarms.handle(self.now, input);
+        while let Some(output) = self.swarms.poll_output() {
             self.outputs.push(output);
         }
-        self.share.check();
+        self.swarms.check();
     }
 
     fn wait(&mut self, seconds: u64) {
         self.now = self.now + Micros::from_secs(seconds);
-        self.give(ShareInput::Tick);
+        self.give(SwarmInput::Tick);
     }
 
     fn take(&mut self, pieces: &[u32], from: Option<NodeId>) {
         let (blob, pieces) = (self.blob, pieces.to_vec());
-        self.give(ShareInput::Told(ShareTold::Take { blob, pieces, from }));
+        self.give(SwarmInput::Told(SwarmTold::Take { blob, pieces, from }));
     }
 
     fn hear(&mut self, word: &PieceWord<'_>) {
-        self.give(ShareInput::Heard { from: PEER, words: &word.encode() });
+        self.give(SwarmInput::Heard { from: PEER, words: &word.encode() });
     }
 
     fn allow(&mut self) {
         let blob = self.blob;
-        self.give(ShareInput::Told(ShareTold::Give { blob, to: PEER }));
+        self.give(SwarmInput::Told(SwarmTold::Give { blob, to: PEER }));
     }
 
     fn came(&mut self, piece: u32) {
@@ -107,18 +107,18 @@ impl World {
     /// What was said to the other node.
     fn words(&self) -> Vec<PieceWord<'_>> {
         let told = self.outputs.iter().filter_map(|output| {
-            let ShareOutput::Tell { to: PEER, words } = output else { return None };
+            let SwarmOutput::Tell { to: PEER, words } = output else { return None };
             PieceWord::decode(words)
         });
         told.collect()
     }
 
-    fn said(&self, wanted: &ShareSay) -> bool {
-        self.outputs.contains(&ShareOutput::Say(wanted.clone()))
+    fn said(&self, wanted: &SwarmSay) -> bool {
+        self.outputs.contains(&SwarmOutput::Say(wanted.clone()))
     }
 
     fn loads(&self) -> usize {
-        self.outputs.iter().filter(|o| matches!(o, ShareOutput::Load { .. })).count()
+        self.outputs.iter().filter(|o| matches!(o, SwarmOutput::Load { .. })).count()
     }
 }
 
@@ -129,12 +129,12 @@ fn a_node_asks_where_it_is_told_and_stores_what_is_right() {
     let blob = world.blob;
     assert_eq!(world.words(), [PieceWord::Ask { blob: blob.hash, piece: 4 }]);
     world.came(4);
-    assert!(world.said(&ShareSay::Got { blob, piece: 4, from: Some(PEER) }));
+    assert!(world.said(&SwarmSay::Got { blob, piece: 4, from: Some(PEER) }));
     world.take(&[5], None);
-    assert!(world.outputs.contains(&ShareOutput::Fetch { blob, piece: 5 }));
+    assert!(world.outputs.contains(&SwarmOutput::Fetch { blob, piece: 5 }));
     let result = Ok(world.bytes(5));
-    world.give(ShareInput::Fetched { blob: blob.hash, piece: 5, result });
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(blob)));
+    world.give(SwarmInput::Fetched { blob: blob.hash, piece: 5, result });
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Whole(blob)));
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn wrong_bytes_name_their_sender_and_are_not_kept() {
     let (blob, mut bytes) = (world.blob, world.bytes(1));
     bytes[77] ^= 1;
     world.hear(&PieceWord::Here { blob: blob.hash, piece: 1, bytes: &bytes });
-    assert!(world.said(&ShareSay::Missed { blob, piece: 1, from: PEER, why: Missed::Bad }));
-    assert!(!world.outputs.iter().any(|output| matches!(output, ShareOutput::Store { .. })));
+    assert!(world.said(&SwarmSay::Missed { blob, piece: 1, from: PEER, why: Missed::Bad }));
+    assert!(!world.outputs.iter().any(|output| matches!(output, SwarmOutput::Store { .. })));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_late_piece_is_dealt_anew_and_still_welcome() {
     world.take(&[1], Some(PEER));
     world.wait(20);
     let blob = world.blob;
-    assert!(world.said(&ShareSay::Missed { blob, piece: 1, from: PEER, why: Missed::Late }));
+    assert!(world.said(&SwarmSay::Missed { blob, piece: 1, from: PEER, why: Missed::Late }));
     world.came(1);
     assert_eq!(world.has(), [1]);
 }
@@ -172,10 +172,10 @@ fn a_coordinator_that_says_nothing_keeps_nobody_waiting() {
     world.wait(60);
     for piece in 0..PIECES {
         let (blob, result) = (world.blob, Ok(world.bytes(piece)));
-        assert!(world.outputs.contains(&ShareOutput::Fetch { blob, piece }), "piece {piece}");
-        world.give(ShareInput::Fetched { blob: blob.hash, piece, result });
+        assert!(world.outputs.contains(&SwarmOutput::Fetch { blob, piece }), "piece {piece}");
+        world.give(SwarmInput::Fetched { blob: blob.hash, piece, result });
     }
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(world.blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Whole(world.blob)));
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn a_coordinator_that_gives_nothing_is_asked_a_few_times() {
     world.take(&[0], None);
     for _ in 0..10 {
         let (blob, result) = (world.blob.hash, Err("no".into()));
-        world.give(ShareInput::Fetched { blob, piece: 0, result });
+        world.give(SwarmInput::Fetched { blob, piece: 0, result });
         world.wait(2);
     }
-    let failed = world.outputs.iter().filter(|o| matches!(o, ShareOutput::Failed { .. })).count();
+    let failed = world.outputs.iter().filter(|o| matches!(o, SwarmOutput::Failed { .. })).count();
     assert_eq!(failed, 1);
 }
 
@@ -195,13 +195,13 @@ fn a_coordinator_that_gives_nothing_is_asked_a_few_times() {
 fn after_a_reconnect_it_says_again_what_it_has_and_needs() {
     let mut world = World::wanting(&[0, 5]);
     world.outputs.clear();
-    world.give(ShareInput::Away);
-    world.give(ShareInput::Joined);
+    world.give(SwarmInput::Away);
+    world.give(SwarmInput::Joined);
     let (has, needs) = (vec![0b10_0001], vec![0b11_1101_1110]);
-    assert!(world.said(&ShareSay::Part { blob: world.blob, has, needs }));
+    assert!(world.said(&SwarmSay::Part { blob: world.blob, has, needs }));
     let mut world = World::having();
-    world.give(ShareInput::Joined);
-    assert!(world.said(&ShareSay::Holds { blobs: vec![world.blob] }));
+    world.give(SwarmInput::Joined);
+    assert!(world.said(&SwarmSay::Holds { blobs: vec![world.blob] }));
 }
 
 #[test]
@@ -213,9 +213,9 @@ fn nothing_is_given_before_the_coordinator_allows_it() {
     world.allow();
     assert_eq!(world.loads(), 1);
     let bytes = world.bytes(piece);
-    world.give(ShareInput::Loaded { blob, piece, to: PEER, bytes: Some(&bytes) });
+    world.give(SwarmInput::Loaded { blob, piece, to: PEER, bytes: Some(&bytes) });
     assert_eq!(world.words(), [PieceWord::Here { blob, piece, bytes: &bytes }]);
-    assert_eq!(world.share.exchanged().given, PIECE_BYTES);
+    assert_eq!(world.swarms.exchanged().given, PIECE_BYTES);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn one_that_asks_too_much_is_refused_the_rest() {
 fn by_the_relay_nothing_is_given() {
     let mut world = World::having();
     world.allow();
-    world.give(ShareInput::Near(PEER, false));
+    world.give(SwarmInput::Near(PEER, false));
     let (blob, piece) = (world.blob.hash, 0);
     world.hear(&PieceWord::Ask { blob, piece });
     assert_eq!(world.words(), [PieceWord::Not { blob, piece }]);
@@ -254,8 +254,8 @@ fn a_blob_that_is_dropped_is_not_given_any_more() {
     let mut world = World::having();
     world.allow();
     let (blob, piece) = (world.blob.hash, 0);
-    world.give(ShareInput::Drop(blob));
-    assert!(world.said(&ShareSay::Drops { blob: world.blob }));
+    world.give(SwarmInput::Drop(blob));
+    assert!(world.said(&SwarmSay::Drops { blob: world.blob }));
     world.hear(&PieceWord::Ask { blob, piece });
     assert_eq!(world.words(), [PieceWord::Not { blob, piece }]);
 }
@@ -264,26 +264,26 @@ fn a_blob_that_is_dropped_is_not_given_any_more() {
 fn a_shelf_full_of_others_keeps_nobody_from_what_it_needs() {
     let mut world = World::new();
     let other = |n: usize| BlobRef { hash: Hash([n as u8; 32]), size: 8 * PIECE_BYTES };
-    world.give(ShareInput::Have((10..200).map(other).collect()));
+    world.give(SwarmInput::Have((10..200).map(other).collect()));
     world.want(PieceSet::full(PIECES), &[]);
     let (blob, needs) = (world.blob, vec![0b11_1111_1111]);
-    assert!(world.said(&ShareSay::Part { blob, has: vec![], needs }));
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![], needs }));
 }
 
 #[test]
 fn a_part_is_enough_and_nothing_else_is_taken() {
     let mut world = World::wanting_part(&[3, 4]);
     let blob = world.blob;
-    assert!(world.said(&ShareSay::Part { blob, has: vec![], needs: vec![0b1_1000] }));
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![], needs: vec![0b1_1000] }));
     world.take(&[2, 3, 4, 5], Some(PEER));
     assert_eq!(world.words().len(), 2, "what is not needed is not asked for");
     world.came(5);
     world.came(3);
-    assert!(!world.outputs.contains(&ShareOutput::Part(blob)));
+    assert!(!world.outputs.contains(&SwarmOutput::Part(blob)));
     world.came(4);
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Part(blob)));
     assert_eq!(world.has(), [3, 4]);
-    assert_eq!(world.share.next_timeout(), None, "nothing more is waited for");
+    assert_eq!(world.swarms.next_timeout(), None, "nothing more is waited for");
 }
 
 #[test]
@@ -307,32 +307,32 @@ fn a_part_is_extended_while_it_comes_and_later() {
     world.take(&[3, 4], None);
     world.fetched(3);
     world.want(set(&[4, 8]), &[]);
-    assert!(world.said(&ShareSay::Part { blob, has: vec![0b1000], needs: vec![0b1_0001_0000] }));
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![0b1000], needs: vec![0b1_0001_0000] }));
     // It was on its way, and is not asked for again.
     world.fetched(4);
-    assert!(!world.outputs.contains(&ShareOutput::Part(blob)));
+    assert!(!world.outputs.contains(&SwarmOutput::Part(blob)));
     world.take(&[8], None);
     world.fetched(8);
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Part(blob)));
     world.want(PieceSet::full(PIECES), &[3, 4, 8]);
     let missing = [0, 1, 2, 5, 6, 7, 9];
     world.take(&missing, None);
     missing.into_iter().for_each(|piece| world.fetched(piece));
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Whole(blob)));
 }
 
 #[test]
 fn a_part_from_before_is_told_of_and_need_not_come_again() {
     let mut world = World::new();
     let blob = world.blob;
-    world.give(ShareInput::HavePart { blob, has: set(&[1, 2]) });
-    assert!(world.said(&ShareSay::Part { blob, has: vec![0b110], needs: vec![] }));
+    world.give(SwarmInput::HavePart { blob, has: set(&[1, 2]) });
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![0b110], needs: vec![] }));
     world.want(set(&[1, 2]), &[1, 2]);
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Part(blob)));
     world.outputs.clear();
-    world.give(ShareInput::Away);
-    world.give(ShareInput::Joined);
-    assert!(world.said(&ShareSay::Part { blob, has: vec![0b110], needs: vec![] }));
+    world.give(SwarmInput::Away);
+    world.give(SwarmInput::Joined);
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![0b110], needs: vec![] }));
 }
 
 #[test]
@@ -341,15 +341,15 @@ fn what_came_another_way_is_told_of_and_the_rest_is_given_up() {
     let blob = world.blob;
     world.take(&[3], Some(PEER));
     world.take(&[4], None);
-    assert_eq!(world.share.awaited(blob.hash), [3], "the coordinator is no other node");
+    assert_eq!(world.swarms.awaited(blob.hash), [3], "the coordinator is no other node");
     world.outputs.clear();
-    world.give(ShareInput::HavePart { blob, has: set(&[4]) });
-    assert!(world.said(&ShareSay::Part { blob, has: vec![0b1_0000], needs: vec![] }));
-    assert_eq!(world.share.next_timeout(), None, "nothing more is waited for");
+    world.give(SwarmInput::HavePart { blob, has: set(&[4]) });
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![0b1_0000], needs: vec![] }));
+    assert_eq!(world.swarms.next_timeout(), None, "nothing more is waited for");
     world.came(3);
     assert_eq!(world.has(), [4], "nobody needs it any more");
     world.outputs.clear();
-    world.give(ShareInput::HavePart { blob, has: set(&[4]) });
+    world.give(SwarmInput::HavePart { blob, has: set(&[4]) });
     assert_eq!(world.outputs, [], "nothing is said twice");
 }
 
@@ -357,21 +357,21 @@ fn what_came_another_way_is_told_of_and_the_rest_is_given_up() {
 fn a_part_whose_rest_came_another_way_is_a_whole() {
     let mut world = World::wanting_part(&[3, 4]);
     let blob = world.blob;
-    world.give(ShareInput::Have(vec![blob]));
-    assert!(world.said(&ShareSay::Holds { blobs: vec![blob] }));
-    assert_eq!((world.has().len(), world.share.next_timeout()), (PIECES as usize, None));
+    world.give(SwarmInput::Have(vec![blob]));
+    assert!(world.said(&SwarmSay::Holds { blobs: vec![blob] }));
+    assert_eq!((world.has().len(), world.swarms.next_timeout()), (PIECES as usize, None));
 }
 
 #[test]
 fn of_what_is_given_up_without_a_piece_there_are_no_books() {
     let mut world = World::wanting_part(&[3]);
     let blob = world.blob;
-    world.give(ShareInput::HavePart { blob, has: set(&[]) });
-    assert!(world.said(&ShareSay::Drops { blob }));
+    world.give(SwarmInput::HavePart { blob, has: set(&[]) });
+    assert!(world.said(&SwarmSay::Drops { blob }));
     world.want(set(&[3]), &[]);
     world.take(&[3], None);
     world.fetched(3);
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Part(blob)));
 }
 
 #[test]
@@ -380,13 +380,13 @@ fn a_piece_that_the_disk_lost_is_not_offered_any_more_and_comes_again() {
     world.allow();
     let blob = world.blob;
     world.hear(&PieceWord::Ask { blob: blob.hash, piece: 2 });
-    world.give(ShareInput::Loaded { blob: blob.hash, piece: 2, to: PEER, bytes: None });
-    assert!(world.said(&ShareSay::Part { blob, has: vec![0b11_1111_1011], needs: vec![] }));
+    world.give(SwarmInput::Loaded { blob: blob.hash, piece: 2, to: PEER, bytes: None });
+    assert!(world.said(&SwarmSay::Part { blob, has: vec![0b11_1111_1011], needs: vec![] }));
     world.want(set(&[1, 2]), &[1]);
     world.take(&[1, 2], None);
-    assert!(!world.outputs.contains(&ShareOutput::Fetch { blob, piece: 1 }));
+    assert!(!world.outputs.contains(&SwarmOutput::Fetch { blob, piece: 1 }));
     world.fetched(2);
-    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(blob)));
+    assert_eq!(world.outputs.last(), Some(&SwarmOutput::Whole(blob)));
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn without_a_word_from_the_coordinator_only_the_part_is_fetched() {
     world.wait(60);
     let blob = world.blob;
     for piece in 0..PIECES {
-        let fetched = world.outputs.contains(&ShareOutput::Fetch { blob, piece });
+        let fetched = world.outputs.contains(&SwarmOutput::Fetch { blob, piece });
         assert_eq!(fetched, piece == 5 || piece == 7, "piece {piece}");
     }
 }
@@ -404,12 +404,12 @@ fn without_a_word_from_the_coordinator_only_the_part_is_fetched() {
 fn garbage_is_heard_without_harm() {
     let mut world = World::wanting(&[]);
     for words in [&[][..], &[9; 50], &[1; 37], &[1; 100]] {
-        world.give(ShareInput::Heard { from: PEER, words });
+        world.give(SwarmInput::Heard { from: PEER, words });
     }
     let blob = world.blob;
-    world.give(ShareInput::Told(ShareTold::Take { blob, pieces: vec![u32::MAX], from: None }));
+    world.give(SwarmInput::Told(SwarmTold::Take { blob, pieces: vec![u32::MAX], from: None }));
     let (hashes, needs, has) = (Vec::new(), PieceSet::full(3), PieceSet::new(1));
     let other = BlobRef { hash: Hash([8; 32]), ..blob };
-    world.give(ShareInput::Want { blob: other, hashes, needs, has });
-    assert!(matches!(world.outputs.last(), Some(ShareOutput::Failed { .. })));
+    world.give(SwarmInput::Want { blob: other, hashes, needs, has });
+    assert!(matches!(world.outputs.last(), Some(SwarmOutput::Failed { .. })));
 }

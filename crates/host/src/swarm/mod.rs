@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use shoal_node::{Input, MemberInput, Share, ShareInput, ShareOutput};
-use shoal_protocol::share::{BLOBS, bytes_in};
+use shoal_node::{Input, MemberInput, SwarmInput, SwarmOutput, Swarms};
+use shoal_protocol::swarm::{BLOBS, bytes_in};
 use shoal_protocol::{BlobRef, CrewId, Hash, NodeId, PieceSet, Time};
 use tokio::sync::mpsc;
 
@@ -30,7 +30,7 @@ use wait::Waits;
 const TOLD_EVERY: u64 = 64 << 20;
 
 /// What the loop hears about blobs.
-pub(super) enum ShareEvent {
+pub(super) enum SwarmEvent {
     /// A thread waits until these pieces of the blob are on the shelf (`true`), or cannot be had that way.
     Need {
         blob: BlobRef,
@@ -77,7 +77,7 @@ pub(super) enum ShareEvent {
 }
 
 pub(super) struct Sharing {
-    share: Share,
+    swarms: Swarms,
     clerks: Clerks,
     shelf: Shelf,
     waits: Waits,
@@ -110,15 +110,15 @@ impl Sharing {
     ) -> std::io::Result<Sharing> {
         let to_loop = to_loop.clone();
         let report: clerks::Report =
-            Arc::new(move |event| drop(to_loop.blocking_send(Event::Share(Box::new(event)))));
+            Arc::new(move |event| drop(to_loop.blocking_send(Event::Swarm(Box::new(event)))));
         let clerks = Clerks::start(&shelf, origin, session, &report)?;
-        let mut share = Share::new();
-        share.handle(Time(0), ShareInput::Have(shelf.held()));
+        let mut swarms = Swarms::new();
+        swarms.handle(Time(0), SwarmInput::Have(shelf.held()));
         for (blob, has) in shelf.parts() {
-            share.handle(Time(0), ShareInput::HavePart { blob, has });
+            swarms.handle(Time(0), SwarmInput::HavePart { blob, has });
         }
         let (waits, links) = (Waits::default(), BTreeMap::new());
-        Ok(Sharing { share, clerks, shelf, waits, links, told: 0 })
+        Ok(Sharing { swarms, clerks, shelf, waits, links, told: 0 })
     }
 
     pub(super) fn folder(&self) -> String {
@@ -126,144 +126,144 @@ impl Sharing {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        self.share.next_timeout()
+        self.swarms.next_timeout()
     }
 }
 
 impl Host<'_> {
     /// One input to the exchange, then everything it asks for.
-    pub(super) fn share(&mut self, input: ShareInput<'_>) {
+    pub(super) fn swarm(&mut self, input: SwarmInput<'_>) {
         let now = self.now();
         let Some(sharing) = &mut self.sharing else { return };
-        sharing.share.handle(now, input);
-        while let Some(output) = self.sharing.as_mut().and_then(|s| s.share.poll_output()) {
-            self.share_wants(output);
+        sharing.swarms.handle(now, input);
+        while let Some(output) = self.sharing.as_mut().and_then(|s| s.swarms.poll_output()) {
+            self.swarm_wants(output);
         }
     }
 
-    pub(super) fn share_tick(&mut self) {
+    pub(super) fn swarm_tick(&mut self) {
         let now = self.now();
         let due = self.sharing.as_ref().and_then(Sharing::next_timeout);
         if due.is_some_and(|due| due <= now) {
-            self.share(ShareInput::Tick);
+            self.swarm(SwarmInput::Tick);
         }
     }
 
-    fn share_wants(&mut self, output: ShareOutput) {
+    fn swarm_wants(&mut self, output: SwarmOutput) {
         let Some(sharing) = &mut self.sharing else { return };
         let kept = match output {
-            ShareOutput::Say(say) => return self.replies.tell_brain(Input::ShareSays(say)),
-            ShareOutput::Tell { to, words } => {
+            SwarmOutput::Say(say) => return self.replies.tell_brain(Input::SwarmSays(say)),
+            SwarmOutput::Tell { to, words } => {
                 if let Some(crew) = sharing.links.get(&to).copied() {
                     let input = MemberInput::App { to, channel: BLOBS, message: words };
                     self.member(crew, input);
                 }
                 return self.tell_given();
             }
-            ShareOutput::Fetch { blob, piece } => {
+            SwarmOutput::Fetch { blob, piece } => {
                 let order = FetchOrder::Piece { blob, piece };
                 sharing.clerks.fetch(order).then_some(()).ok_or(blob)
             }
-            ShareOutput::Store { blob, piece, bytes } => {
+            SwarmOutput::Store { blob, piece, bytes } => {
                 let kept = sharing.clerks.disk(DiskOrder::Store { blob, piece, bytes });
                 sharing.answer_parts(blob.hash);
                 kept.then_some(()).ok_or(blob)
             }
-            ShareOutput::Load { blob, piece, to } => {
+            SwarmOutput::Load { blob, piece, to } => {
                 let order = DiskOrder::Load { blob, piece, to };
                 sharing.clerks.disk(order).then_some(()).ok_or(blob)
             }
-            ShareOutput::Part(blob) => {
+            SwarmOutput::Part(blob) => {
                 sharing.answer_parts(blob.hash);
                 sharing.clerks.disk(DiskOrder::Settle(blob)).then_some(()).ok_or(blob)
             }
-            ShareOutput::Whole(blob) => {
+            SwarmOutput::Whole(blob) => {
                 sharing.clerks.disk(DiskOrder::Finish(blob)).then_some(()).ok_or(blob)
             }
-            ShareOutput::Failed { blob, why } => {
+            SwarmOutput::Failed { blob, why } => {
                 tracing::debug!("blob {} does not come from nodes: {why}", blob.hash);
-                return self.share_answer(blob.hash, false);
+                return self.swarm_answer(blob.hash, false);
             }
         };
         if let Err(blob) = kept {
-            self.share_lost(blob, "too much waits for the disk");
+            self.swarm_lost(blob, "too much waits for the disk");
         }
     }
 
-    pub(super) fn share_event(&mut self, event: ShareEvent) {
+    pub(super) fn swarm_event(&mut self, event: SwarmEvent) {
         match event {
-            ShareEvent::Need { blob, needs, reply } => self.share_need(blob, needs, reply),
-            ShareEvent::Ready { blob, hashes, needs, has } => {
+            SwarmEvent::Need { blob, needs, reply } => self.swarm_need(blob, needs, reply),
+            SwarmEvent::Ready { blob, hashes, needs, has } => {
                 let bytes = bytes_in(&blob, &needs);
                 let here = bytes - bytes_in(&blob, &needs.without(&has));
                 (self.notify)(Notice::Fetches { bytes, here });
-                self.share(ShareInput::Want { blob, hashes, needs, has });
+                self.swarm(SwarmInput::Want { blob, hashes, needs, has });
             }
-            ShareEvent::Unknown { blob, why } => {
+            SwarmEvent::Unknown { blob, why } => {
                 tracing::debug!("pieces of blob {} are not known: {why}", blob.hash);
-                self.share_answer(blob.hash, false);
+                self.swarm_answer(blob.hash, false);
             }
-            ShareEvent::Fetched { blob, piece, result } => {
-                self.share(ShareInput::Fetched { blob: blob.hash, piece, result });
+            SwarmEvent::Fetched { blob, piece, result } => {
+                self.swarm(SwarmInput::Fetched { blob: blob.hash, piece, result });
             }
-            ShareEvent::Loaded { blob, piece, to, bytes } => {
+            SwarmEvent::Loaded { blob, piece, to, bytes } => {
                 let (blob, bytes) = (blob.hash, bytes.as_deref());
-                self.share(ShareInput::Loaded { blob, piece, to, bytes });
+                self.swarm(SwarmInput::Loaded { blob, piece, to, bytes });
             }
-            ShareEvent::Whole { blob, dropped } => {
-                self.share_answer(blob.hash, true);
-                self.share_dropped(dropped);
+            SwarmEvent::Whole { blob, dropped } => {
+                self.swarm_answer(blob.hash, true);
+                self.swarm_dropped(dropped);
             }
-            ShareEvent::Settled { blob, dropped } => {
-                self.share_settled(blob.hash);
-                self.share_dropped(dropped);
+            SwarmEvent::Settled { blob, dropped } => {
+                self.swarm_settled(blob.hash);
+                self.swarm_dropped(dropped);
             }
-            ShareEvent::Lost { blob, why } => self.share_lost(blob, &why),
+            SwarmEvent::Lost { blob, why } => self.swarm_lost(blob, &why),
         }
         self.settle();
     }
 
     /// Others had to make room.
-    fn share_dropped(&mut self, dropped: Vec<Hash>) {
+    fn swarm_dropped(&mut self, dropped: Vec<Hash>) {
         for hash in dropped {
-            self.share(ShareInput::Drop(hash));
-            self.share_answer(hash, false);
+            self.swarm(SwarmInput::Drop(hash));
+            self.swarm_answer(hash, false);
         }
     }
 
-    fn share_lost(&mut self, blob: BlobRef, why: &str) {
+    fn swarm_lost(&mut self, blob: BlobRef, why: &str) {
         tracing::debug!("blob {} is not shared: {why}", blob.hash);
-        self.share(ShareInput::Drop(blob.hash));
+        self.swarm(SwarmInput::Drop(blob.hash));
         if let Some(sharing) = &self.sharing {
             sharing.clerks.disk(DiskOrder::Forget(blob.hash));
         }
-        self.share_answer(blob.hash, false);
+        self.swarm_answer(blob.hash, false);
     }
 
     /// Two nodes were called together to exchange pieces.
-    pub(super) fn share_linked(&mut self, crew: CrewId, other: NodeId) {
+    pub(super) fn swarm_linked(&mut self, crew: CrewId, other: NodeId) {
         if let Some(sharing) = &mut self.sharing {
             sharing.links.insert(other, crew);
         }
     }
 
-    pub(super) fn share_unlinked(&mut self, crew: CrewId) {
+    pub(super) fn swarm_unlinked(&mut self, crew: CrewId) {
         let Some(sharing) = &mut self.sharing else { return };
         let gone = sharing.links.iter().find(|(_, known)| **known == crew).map(|(node, _)| *node);
         if let Some(node) = gone {
             sharing.links.remove(&node);
-            self.share(ShareInput::Gone(node));
+            self.swarm(SwarmInput::Gone(node));
         }
     }
 
-    pub(super) fn is_share(&self, crew: CrewId) -> bool {
+    pub(super) fn is_swarm(&self, crew: CrewId) -> bool {
         let sharing = self.sharing.as_ref();
         sharing.is_some_and(|sharing| sharing.links.values().any(|known| *known == crew))
     }
 
     fn tell_given(&mut self) {
         let Some(sharing) = &mut self.sharing else { return };
-        let given = sharing.share.exchanged().given;
+        let given = sharing.swarms.exchanged().given;
         if given >= sharing.told + TOLD_EVERY {
             sharing.told = given;
             (self.notify)(Notice::Gave { bytes: given });

@@ -10,14 +10,14 @@ use super::super::cache::Cache;
 use super::super::courier::Courier;
 use super::super::session::Session;
 use super::super::wire::Origin;
-use super::{ShareEvent, Shelf};
+use super::{Shelf, SwarmEvent};
 
 /// Pieces fetched from the coordinator at a time, with their connections.
 const FETCHERS: usize = 2;
 /// Orders that wait. There are as many pieces under way as the coordinator and other nodes are allowed, far fewer.
 const MAX_ORDERS: usize = 1024;
 
-pub(super) type Report = Arc<dyn Fn(ShareEvent) + Send + Sync>;
+pub(super) type Report = Arc<dyn Fn(SwarmEvent) + Send + Sync>;
 
 pub(super) struct Clerks {
     disk: SyncSender<DiskOrder>,
@@ -96,16 +96,16 @@ fn keep(shelf: &Shelf, orders: &Receiver<DiskOrder>, report: &Report) {
         match order {
             DiskOrder::Store { blob, piece, bytes } => {
                 if let Err(error) = shelf.store(blob, piece, &bytes) {
-                    report(ShareEvent::Lost { blob, why: crate::fail::plain(&error) });
+                    report(SwarmEvent::Lost { blob, why: crate::fail::plain(&error) });
                 }
             }
             DiskOrder::Load { blob, piece, to } => {
                 let bytes = shelf.load(blob, piece).ok();
-                report(ShareEvent::Loaded { blob, piece, to, bytes });
+                report(SwarmEvent::Loaded { blob, piece, to, bytes });
             }
             DiskOrder::Settle(blob) => {
                 let dropped = shelf.settle(blob.hash);
-                report(ShareEvent::Settled { blob, dropped });
+                report(SwarmEvent::Settled { blob, dropped });
             }
             DiskOrder::Answer(waiting) => {
                 for reply in waiting {
@@ -114,8 +114,8 @@ fn keep(shelf: &Shelf, orders: &Receiver<DiskOrder>, report: &Report) {
                 }
             }
             DiskOrder::Finish(blob) => report(match shelf.finish(blob) {
-                Ok(dropped) => ShareEvent::Whole { blob, dropped },
-                Err(error) => ShareEvent::Lost { blob, why: crate::fail::plain(&error) },
+                Ok(dropped) => SwarmEvent::Whole { blob, dropped },
+                Err(error) => SwarmEvent::Lost { blob, why: crate::fail::plain(&error) },
             }),
             DiskOrder::Forget(hash) => shelf.forget(hash),
         }
@@ -134,13 +134,13 @@ fn fetch_all(
             Ok(FetchOrder::Prepare { blob, needs }) => report(match courier.piece_hashes(blob) {
                 Ok(hashes) => {
                     let has = shelf.check(blob, &hashes, &needs);
-                    ShareEvent::Ready { blob, hashes, needs, has }
+                    SwarmEvent::Ready { blob, hashes, needs, has }
                 }
-                Err(failure) => ShareEvent::Unknown { blob, why: failure.to_string() },
+                Err(failure) => SwarmEvent::Unknown { blob, why: failure.to_string() },
             }),
             Ok(FetchOrder::Piece { blob, piece }) => {
                 let result = courier.piece(blob, piece).map_err(|failure| failure.to_string());
-                report(ShareEvent::Fetched { blob, piece, result });
+                report(SwarmEvent::Fetched { blob, piece, result });
             }
             Err(_) => return,
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 
 use shoal_kinds::InputSplit;
 use shoal_node::JobInfo;
-use shoal_protocol::share::{is_shared, pieces_of};
+use shoal_protocol::swarm::{is_shared, pieces_of};
 use shoal_protocol::{Attempt, BlobRef, Hash, JobId, Lease, PieceSet};
 
 use super::super::Host;
@@ -73,7 +73,7 @@ impl Waits {
 impl Sharing {
     /// Those whose pieces are all here go on when they are stored.
     pub(super) fn answer_parts(&mut self, blob: Hash) {
-        let Some(has) = self.share.has(blob) else { return };
+        let Some(has) = self.swarms.has(blob) else { return };
         let there = self.waits.served(blob, has);
         if !there.is_empty() {
             // If that cannot be ordered they hear no answer, and fetch for themselves.
@@ -82,13 +82,13 @@ impl Sharing {
     }
 
     fn is_all_here(&self, blob: Hash) -> bool {
-        self.share.has(blob).is_some_and(|has| self.waits.is_all(blob, has))
+        self.swarms.has(blob).is_some_and(|has| self.waits.is_all(blob, has))
     }
 }
 
 impl Host<'_> {
-    pub(super) fn share_need(&mut self, blob: BlobRef, needs: PieceSet, reply: SyncSender<bool>) {
-        self.share_seek(blob, &needs);
+    pub(super) fn swarm_need(&mut self, blob: BlobRef, needs: PieceSet, reply: SyncSender<bool>) {
+        self.swarm_seek(blob, &needs);
         let here = self.sharing.as_ref().is_none_or(|sharing| sharing.shelf.holds(blob, &needs));
         let sharing = self.sharing.as_mut();
         match sharing.and_then(|sharing| sharing.waits.coming.get_mut(&blob.hash)) {
@@ -99,7 +99,7 @@ impl Host<'_> {
     }
 
     /// Sees to it that these pieces are on the shelf; until then the blob is coming.
-    fn share_seek(&mut self, blob: BlobRef, needs: &PieceSet) {
+    fn swarm_seek(&mut self, blob: BlobRef, needs: &PieceSet) {
         let Some(sharing) = &mut self.sharing else { return };
         if sharing.waits.seeks(blob.hash, needs) || sharing.shelf.holds(blob, needs) {
             return;
@@ -110,14 +110,14 @@ impl Host<'_> {
     }
 
     /// Pieces are on the shelf. Others may have been asked for meanwhile: those are waited for.
-    pub(super) fn share_settled(&mut self, blob: Hash) {
+    pub(super) fn swarm_settled(&mut self, blob: Hash) {
         if self.sharing.as_ref().is_some_and(|sharing| sharing.is_all_here(blob)) {
-            self.share_answer(blob, true);
+            self.swarm_answer(blob, true);
         }
     }
 
     /// Whoever waits fetches it from the coordinator if it is not there.
-    pub(super) fn share_answer(&mut self, blob: Hash, there: bool) {
+    pub(super) fn swarm_answer(&mut self, blob: Hash, there: bool) {
         let Some(sharing) = &mut self.sharing else { return };
         for reply in sharing.waits.over(blob) {
             let _ = reply.send(there);
@@ -134,7 +134,7 @@ impl Host<'_> {
             && sharing.waits.laid.insert(lease.job)
         {
             for blob in needed_whole(info) {
-                self.share_seek(blob, &PieceSet::full(pieces_of(&blob)));
+                self.swarm_seek(blob, &PieceSet::full(pieces_of(&blob)));
             }
         }
         match &mut self.sharing {
@@ -145,13 +145,13 @@ impl Host<'_> {
         }
     }
 
-    pub(in super::super) fn share_abort(&mut self, attempt: Attempt) {
+    pub(in super::super) fn swarm_abort(&mut self, attempt: Attempt) {
         if let Some(sharing) = &mut self.sharing {
             sharing.waits.units.retain(|(lease, _)| lease.attempt != attempt);
         }
     }
 
-    pub(in super::super) fn share_forget(&mut self, job: JobId) {
+    pub(in super::super) fn swarm_forget(&mut self, job: JobId) {
         if let Some(sharing) = &mut self.sharing {
             sharing.waits.laid.remove(&job);
         }

@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
-use shoal_protocol::share::{is_shared, piece_span, pieces_of};
+use shoal_protocol::swarm::{is_shared, piece_span, pieces_of};
 use shoal_protocol::{
-    BlobRef, Hash, Micros, Missed, NodeId, PieceSet, PieceWord, ShareSay, Time, hash,
+    BlobRef, Hash, Micros, Missed, NodeId, PieceSet, PieceWord, SwarmSay, Time, hash,
 };
 
-use super::{Blob, Share, ShareOutput};
+use super::{Blob, SwarmOutput, Swarms};
 
 /// A piece that does not come in this time comes from elsewhere: slower than 140 kB/s, a node is no help.
 const LATE: Micros = Micros::from_secs(15);
@@ -74,7 +74,7 @@ impl Want {
     }
 }
 
-impl Share {
+impl Swarms {
     pub(super) fn want(
         &mut self,
         now: Time,
@@ -100,7 +100,7 @@ impl Share {
                 return self.want_more(now, blob, hashes, (of_it(&needs), of_it(&has)));
             }
         };
-        self.outputs.push_back(ShareOutput::Failed { blob, why: why.into() });
+        self.outputs.push_back(SwarmOutput::Failed { blob, why: why.into() });
     }
 
     /// Needs these pieces beside what was needed before; the coordinator hears of it if that changes anything.
@@ -140,7 +140,7 @@ impl Share {
     /// Nothing that was needed is missing.
     fn all_here(&mut self, blob: BlobRef) {
         let whole = self.blobs.get(&blob.hash).is_some_and(|known| known.has.is_full());
-        let here = if whole { ShareOutput::Whole } else { ShareOutput::Part };
+        let here = if whole { SwarmOutput::Whole } else { SwarmOutput::Part };
         self.outputs.push_back(here(blob));
     }
 
@@ -169,7 +169,7 @@ impl Share {
                 // It went away while this was said: the coordinator hears of it too.
                 Some(node) if !self.near.contains(&node) => {
                     let why = Missed::Refused;
-                    self.say(ShareSay::Missed { blob: *blob, piece, from: node, why });
+                    self.say(SwarmSay::Missed { blob: *blob, piece, from: node, why });
                 }
                 Some(node) => {
                     let due = Some(now + LATE);
@@ -178,7 +178,7 @@ impl Share {
                 }
                 None => {
                     want.flying.insert(piece, Flight { from, due: None, tries: 1 });
-                    self.outputs.push_back(ShareOutput::Fetch { blob: *blob, piece });
+                    self.outputs.push_back(SwarmOutput::Fetch { blob: *blob, piece });
                 }
             }
         }
@@ -218,8 +218,8 @@ impl Share {
         }
         known.want.take_if(|want| want.lacks.is_empty());
         let enough = known.want.is_none();
-        self.outputs.push_back(ShareOutput::Store { blob, piece, bytes });
-        self.say(ShareSay::Got { blob, piece, from });
+        self.outputs.push_back(SwarmOutput::Store { blob, piece, bytes });
+        self.say(SwarmSay::Got { blob, piece, from });
         if enough {
             self.all_here(blob);
         }
@@ -256,7 +256,7 @@ impl Share {
         }
         let why = alloc::format!("piece {piece}: {why}");
         self.drop(blob.hash);
-        self.outputs.push_back(ShareOutput::Failed { blob: *blob, why });
+        self.outputs.push_back(SwarmOutput::Failed { blob: *blob, why });
     }
 
     pub(super) fn refused(&mut self, blob: Hash, piece: u32, from: NodeId) {
@@ -273,7 +273,7 @@ impl Share {
         if let Some(want) = known.and_then(|known| known.want.as_mut()) {
             want.flying.retain(|_, flight| flight.from != Some(from));
         }
-        self.say(ShareSay::Missed { blob, piece, from, why });
+        self.say(SwarmSay::Missed { blob, piece, from, why });
     }
 
     pub(super) fn forget_flights(&mut self, node: NodeId) {
@@ -307,7 +307,7 @@ impl Share {
             self.missed(blob, piece, node, Missed::Late);
         }
         for (blob, piece) in again {
-            self.outputs.push_back(ShareOutput::Fetch { blob, piece });
+            self.outputs.push_back(SwarmOutput::Fetch { blob, piece });
         }
         for blob in own {
             self.fetch_some(now, &blob);

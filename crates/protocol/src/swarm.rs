@@ -15,7 +15,7 @@ pub const BLOBS: u16 = 16;
 
 /// From a node, about blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ShareSay {
+pub enum SwarmSay {
     /// Which pieces of the blob this node has and gives, and which it needs. Said anew on each connection, and when
     /// it needs more.
     Part { blob: BlobRef, has: Vec<u64>, needs: Vec<u64> },
@@ -31,16 +31,16 @@ pub enum ShareSay {
     Near { node: NodeId, near: bool },
 }
 
-impl ShareSay {
+impl SwarmSay {
     /// Blobs that a node says it has or needs, or a part of them.
     pub fn claimed(&self) -> &[BlobRef] {
         match self {
-            ShareSay::Part { blob, .. } => slice::from_ref(blob),
-            ShareSay::Holds { blobs } => blobs,
-            ShareSay::Got { .. }
-            | ShareSay::Missed { .. }
-            | ShareSay::Drops { .. }
-            | ShareSay::Near { .. } => &[],
+            SwarmSay::Part { blob, .. } => slice::from_ref(blob),
+            SwarmSay::Holds { blobs } => blobs,
+            SwarmSay::Got { .. }
+            | SwarmSay::Missed { .. }
+            | SwarmSay::Drops { .. }
+            | SwarmSay::Near { .. } => &[],
         }
     }
 }
@@ -58,7 +58,7 @@ pub enum Missed {
 
 /// To a node, about blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ShareTold {
+pub enum SwarmTold {
     /// These pieces come from that node, or from the coordinator itself.
     Take { blob: BlobRef, pieces: Vec<u32>, from: Option<NodeId> },
     /// That node may read this blob here.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_PIECES_ASKED;
 use shoal_protocol::{Hash, Micros, NodeId, PieceWord, Time};
 
-use super::{Share, ShareOutput};
+use super::{SwarmOutput, Swarms};
 
 /// A question may be here before the coordinator's word that it may be answered; it waits this long for it.
 const WORD_COMES: Micros = Micros::from_secs(3);
@@ -45,7 +45,7 @@ pub(super) fn check(asks: &[Ask]) {
     }
 }
 
-impl Share {
+impl Swarms {
     pub(super) fn asked(&mut self, now: Time, to: NodeId, blob: Hash, piece: u32) {
         let of_one = self.asks.iter().filter(|ask| ask.to == to).count();
         let room = self.asks.len() < MAX_ASKS && of_one < MAX_PIECES_ASKED;
@@ -76,7 +76,7 @@ impl Share {
             let Some(known) = self.blobs.get(&ask.blob) else { continue };
             ask.state = AskState::Loading;
             let (blob, piece, to) = (known.blob, ask.piece, ask.to);
-            self.outputs.push_back(ShareOutput::Load { blob, piece, to });
+            self.outputs.push_back(SwarmOutput::Load { blob, piece, to });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Blobs from other nodes and for them: one node's part in it, over all its links. Pure; its shells are the page's
 //! Worker and the native node, which have the files, and simulation.
 //!
-//! The contract is the brains': one [`ShareInput`] with the time, then drain [`Share::poll_output`]. The coordinator
+//! The contract is the brains': one [`SwarmInput`] with the time, then drain [`Swarms::poll_output`]. The coordinator
 //! says where each piece comes from. Whatever comes is checked by the piece's hash, so that who sends other bytes is
 //! named, and the whole by its own before the shell uses it. A node may need all of a blob or some pieces, and more of
 //! them later; it gives what it has, all or not. A node that hears nothing of the coordinator's fetches the pieces
@@ -17,15 +17,15 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
-use shoal_protocol::share::pieces_of;
-use shoal_protocol::{BlobRef, Hash, NodeId, PieceSet, PieceWord, ShareSay, ShareTold, Time};
+use shoal_protocol::swarm::pieces_of;
+use shoal_protocol::{BlobRef, Hash, NodeId, PieceSet, PieceWord, SwarmSay, SwarmTold, Time};
 
 use give::Ask;
 use want::Want;
 
 /// One change in the world.
 #[derive(Clone, Debug)]
-pub enum ShareInput<'a> {
+pub enum SwarmInput<'a> {
     /// The coordinator welcomed this node, or is away.
     Joined,
     Away,
@@ -46,23 +46,23 @@ pub enum ShareInput<'a> {
     },
     /// The blob is not needed any more, or not here any more.
     Drop(Hash),
-    Told(ShareTold),
+    Told(SwarmTold),
     /// There is a direct way to that node (`true`), or only the relay.
     Near(NodeId, bool),
     /// The link to that node is over.
     Gone(NodeId),
-    /// That node said this on [`shoal_protocol::share::BLOBS`].
+    /// That node said this on [`shoal_protocol::swarm::BLOBS`].
     Heard {
         from: NodeId,
         words: &'a [u8],
     },
-    /// The answer to [`ShareOutput::Fetch`].
+    /// The answer to [`SwarmOutput::Fetch`].
     Fetched {
         blob: Hash,
         piece: u32,
         result: Result<Vec<u8>, String>,
     },
-    /// The answer to [`ShareOutput::Load`]; `None` if it is not there after all.
+    /// The answer to [`SwarmOutput::Load`]; `None` if it is not there after all.
     Loaded {
         blob: Hash,
         piece: u32,
@@ -75,16 +75,16 @@ pub enum ShareInput<'a> {
 
 /// One thing to do, in order: what was stored can be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ShareOutput {
-    /// For the brain: `Input::ShareSays`.
-    Say(ShareSay),
-    /// Say this to that node on [`shoal_protocol::share::BLOBS`].
+pub enum SwarmOutput {
+    /// For the brain: `Input::SwarmSays`.
+    Say(SwarmSay),
+    /// Say this to that node on [`shoal_protocol::swarm::BLOBS`].
     Tell { to: NodeId, words: Arc<Vec<u8>> },
-    /// Get this piece from the coordinator; answer with [`ShareInput::Fetched`].
+    /// Get this piece from the coordinator; answer with [`SwarmInput::Fetched`].
     Fetch { blob: BlobRef, piece: u32 },
     /// Keep this piece: it is what it should be.
     Store { blob: BlobRef, piece: u32, bytes: Vec<u8> },
-    /// Read this piece for that node; answer with [`ShareInput::Loaded`].
+    /// Read this piece for that node; answer with [`SwarmInput::Loaded`].
     Load { blob: BlobRef, piece: u32, to: NodeId },
     /// All pieces of a blob are stored, and it was needed. Its own hash is still to be checked.
     Whole(BlobRef),
@@ -104,7 +104,7 @@ pub struct Exchanged {
 }
 
 #[derive(Default)]
-pub struct Share {
+pub struct Swarms {
     joined: bool,
     blobs: BTreeMap<Hash, Blob>,
     /// Nodes with a direct way.
@@ -114,7 +114,7 @@ pub struct Share {
     /// What others asked for and did not get yet.
     asks: Vec<Ask>,
     exchanged: Exchanged,
-    outputs: VecDeque<ShareOutput>,
+    outputs: VecDeque<SwarmOutput>,
 }
 
 /// A blob of which something is here.
@@ -126,43 +126,43 @@ struct Blob {
 }
 
 impl Blob {
-    fn part(&self) -> ShareSay {
+    fn part(&self) -> SwarmSay {
         let needs = self.want.as_ref().map(Want::needs).unwrap_or_default();
-        ShareSay::Part { blob: self.blob, has: self.has.words(), needs }
+        SwarmSay::Part { blob: self.blob, has: self.has.words(), needs }
     }
 }
 
-impl Share {
-    pub fn new() -> Share {
-        Share::default()
+impl Swarms {
+    pub fn new() -> Swarms {
+        Swarms::default()
     }
 
-    pub fn handle(&mut self, now: Time, input: ShareInput<'_>) {
+    pub fn handle(&mut self, now: Time, input: SwarmInput<'_>) {
         match input {
-            ShareInput::Joined => self.joined(now),
-            ShareInput::Away => self.away(),
-            ShareInput::Want { blob, hashes, needs, has } => {
+            SwarmInput::Joined => self.joined(now),
+            SwarmInput::Away => self.away(),
+            SwarmInput::Want { blob, hashes, needs, has } => {
                 self.want(now, blob, hashes, (needs, has));
             }
-            ShareInput::Have(blobs) => self.have(blobs),
-            ShareInput::HavePart { blob, has } => self.have_part(blob, &has),
-            ShareInput::Drop(hash) => self.drop(hash),
-            ShareInput::Told(ShareTold::Take { blob, pieces, from }) => {
+            SwarmInput::Have(blobs) => self.have(blobs),
+            SwarmInput::HavePart { blob, has } => self.have_part(blob, &has),
+            SwarmInput::Drop(hash) => self.drop(hash),
+            SwarmInput::Told(SwarmTold::Take { blob, pieces, from }) => {
                 self.take(now, &blob, &pieces, from);
             }
-            ShareInput::Told(ShareTold::Give { blob, to }) => self.allow(blob.hash, to),
-            ShareInput::Near(node, near) => self.near(node, near),
-            ShareInput::Gone(node) => self.gone(node),
-            ShareInput::Heard { from, words } => self.heard(now, from, words),
-            ShareInput::Fetched { blob, piece, result } => self.fetched(now, blob, piece, result),
-            ShareInput::Loaded { blob, piece, to, bytes } => self.loaded(blob, piece, to, bytes),
-            ShareInput::Tick => {}
+            SwarmInput::Told(SwarmTold::Give { blob, to }) => self.allow(blob.hash, to),
+            SwarmInput::Near(node, near) => self.near(node, near),
+            SwarmInput::Gone(node) => self.gone(node),
+            SwarmInput::Heard { from, words } => self.heard(now, from, words),
+            SwarmInput::Fetched { blob, piece, result } => self.fetched(now, blob, piece, result),
+            SwarmInput::Loaded { blob, piece, to, bytes } => self.loaded(blob, piece, to, bytes),
+            SwarmInput::Tick => {}
         }
         self.look_at_wants(now);
         self.look_at_asks(now);
     }
 
-    pub fn poll_output(&mut self) -> Option<ShareOutput> {
+    pub fn poll_output(&mut self) -> Option<SwarmOutput> {
         self.outputs.pop_front()
     }
 
@@ -214,7 +214,7 @@ impl Share {
         }
         parts.into_iter().for_each(|part| self.say(part));
         if !holds.is_empty() {
-            self.say(ShareSay::Holds { blobs: holds });
+            self.say(SwarmSay::Holds { blobs: holds });
         }
     }
 
@@ -229,7 +229,7 @@ impl Share {
 
     fn have(&mut self, blobs: Vec<BlobRef>) {
         let mut new = Vec::new();
-        for blob in blobs.into_iter().filter(shoal_protocol::share::is_shared) {
+        for blob in blobs.into_iter().filter(shoal_protocol::swarm::is_shared) {
             let all = Blob { blob, has: PieceSet::full(pieces_of(&blob)), want: None };
             let room = self.blobs.len() < MAX_SHARED_BLOBS;
             match self.blobs.get_mut(&blob.hash) {
@@ -243,7 +243,7 @@ impl Share {
             new.push(blob);
         }
         if !new.is_empty() {
-            self.say(ShareSay::Holds { blobs: new });
+            self.say(SwarmSay::Holds { blobs: new });
         }
     }
 
@@ -261,7 +261,7 @@ impl Share {
             return self.have(alloc::vec![blob]);
         }
         let room = self.blobs.len() < MAX_SHARED_BLOBS && !self.blobs.contains_key(&blob.hash);
-        if room && !has.is_empty() && shoal_protocol::share::is_shared(&blob) {
+        if room && !has.is_empty() && shoal_protocol::swarm::is_shared(&blob) {
             self.blobs.insert(blob.hash, Blob { blob, has, want: None });
             self.say_part(blob.hash);
         }
@@ -285,7 +285,7 @@ impl Share {
     fn drop(&mut self, hash: Hash) {
         let Some(known) = self.blobs.remove(&hash) else { return };
         self.allowed.retain(|(_, blob)| *blob != hash);
-        self.say(ShareSay::Drops { blob: known.blob });
+        self.say(SwarmSay::Drops { blob: known.blob });
     }
 
     fn near(&mut self, node: NodeId, near: bool) {
@@ -295,7 +295,7 @@ impl Share {
             self.near.remove(&node);
             self.forget_flights(node);
         }
-        self.say(ShareSay::Near { node, near });
+        self.say(SwarmSay::Near { node, near });
     }
 
     fn gone(&mut self, node: NodeId) {
@@ -317,13 +317,13 @@ impl Share {
         }
     }
 
-    fn say(&mut self, say: ShareSay) {
+    fn say(&mut self, say: SwarmSay) {
         if self.joined {
-            self.outputs.push_back(ShareOutput::Say(say));
+            self.outputs.push_back(SwarmOutput::Say(say));
         }
     }
 
     fn tell(&mut self, to: NodeId, word: &PieceWord<'_>) {
-        self.outputs.push_back(ShareOutput::Tell { to, words: Arc::new(word.encode()) });
+        self.outputs.push_back(SwarmOutput::Tell { to, words: Arc::new(word.encode()) });
     }
 }

@@ -21,22 +21,22 @@ const DEVICES: [&str; 22] = [
 
 /// What is written beside the answers, by the name of its input. An answer has its input's name, so nothing else may.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct OutNames {
     out: BTreeMap<String, String>,
     stderr: BTreeMap<String, String>,
     /// Inputs are called "line 5", and names of files have no blanks then.
     dashes: bool,
 }
 
-impl Beside {
+impl OutNames {
     /// Of all inputs of the command.
-    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Beside {
+    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> OutNames {
         let names: BTreeSet<&str> = names.into_iter().collect();
-        Beside { out: exceptions(&names, OUT), stderr: exceptions(&names, STDERR), dashes: false }
+        OutNames { out: exceptions(&names, OUT), stderr: exceptions(&names, STDERR), dashes: false }
     }
 
-    pub(crate) fn of_lines() -> Beside {
-        Beside { dashes: true, ..Beside::default() }
+    pub(crate) fn of_lines() -> OutNames {
+        OutNames { dashes: true, ..OutNames::default() }
     }
 
     /// The folder of an input's files.
@@ -160,18 +160,18 @@ mod tests {
 
     #[test]
     fn no_folder_has_the_name_of_an_answer_or_of_another_folder() {
-        let usual = Beside::of(["a", "b.txt"]);
+        let usual = OutNames::of(["a", "b.txt"]);
         assert_eq!(
             (usual.out("a"), usual.stderr("b.txt")),
             ("a.out".into(), "b.txt.stderr".into())
         );
         let names = ["a", "a.out", "a.out.out", "b"];
-        let beside = Beside::of(names);
+        let beside = OutNames::of(names);
         let folders: BTreeSet<String> = names.iter().map(|name| beside.out(name)).collect();
         assert_eq!(folders.len(), names.len(), "{folders:?}");
         assert!(names.iter().all(|name| !folders.contains(*name)), "{folders:?}");
         assert_eq!(beside.out("b"), "b.out");
-        assert_eq!(Beside::of_lines().out("lines 1 to 9"), "lines-1-to-9.out");
+        assert_eq!(OutNames::of_lines().out("lines 1 to 9"), "lines-1-to-9.out");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use shoal_protocol::share::{bytes_in, is_shared, piece_span, pieces_in, pieces_of};
+use shoal_protocol::swarm::{bytes_in, is_shared, piece_span, pieces_in, pieces_of};
 use shoal_protocol::{BlobRef, Hash, PieceSet, hash};
 
 use super::marks;
