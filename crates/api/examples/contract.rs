@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use shoal_api::schema::{answers, requests};
 use shoal_kinds::{Kind, Told};
 use shoal_peer::agreed;
-use shoal_protocol::{frame, limit, quic, share, sign};
+use shoal_protocol::{frame, limit, quic, sign, swarm};
 
 const KIND: &str = "crates/kinds/src/kind.rs";
 const FRAME: &str = "crates/protocol/src/frame.rs";
 const LIMIT: &str = "crates/protocol/src/limit.rs";
 const QUIC: &str = "crates/protocol/src/quic.rs";
-const SHARE: &str = "crates/protocol/src/share.rs";
+const SWARM: &str = "crates/protocol/src/swarm.rs";
 const SIGN: &str = "crates/protocol/src/sign.rs";
 const PART: &str = "crates/peer/src/part.rs";
 const WORDS: &str = "crates/peer/src/words.rs";
@@ -56,7 +56,7 @@ fn protocol() -> Vec<Constant> {
         same("LENGTH_AT", frame::LENGTH_AT.into(), FRAME),
         same("CREW_AT", frame::CREW_AT.into(), FRAME),
         same("FIRST_OF_FRAMES", frame::FIRST_OF_FRAMES.into(), FRAME),
-        same("BLOBS", share::BLOBS.into(), SHARE),
+        same("BLOBS", swarm::BLOBS.into(), SWARM),
         same("CODE_DOMAIN", sign::CODE_DOMAIN.into(), SIGN),
         ("QUIC_ACCEPTED", quic::ACCEPTED.into(), QUIC, "ACCEPTED"),
     ]

@@ -415,7 +415,7 @@ export class Shoal {
       download(this.http, `/api/v1/jobs/${job.id}/ends`, signal),
     ]);
     const failures = job.itemsFailed > 0 ? await this.failures(job.id, signal) : [];
-    const left = job.result.bytesLeft > 0 ? await this.left(job.id, signal) : [];
+    const left = (job.result.bytesLeft ?? 0) > 0 ? await this.left(job.id, signal) : [];
     const files = (item: number) => download(this.http, `/api/v1/jobs/${job.id}/result/items/${item}/files`);
     return new Answers(bytes, new BigUint64Array(ends.buffer), failures, left, files);
   }

@@ -56,7 +56,7 @@ impl LlmWork {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{By, Summary};
+    use super::super::{By, On, Summary};
     use super::*;
     use crate::crew::CrewProblem;
     use crate::kind::About;
