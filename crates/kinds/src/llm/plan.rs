@@ -191,7 +191,7 @@ pub enum LlmError {
     WireOfTensors { found: Wire },
     #[error("\"on\" is {found:?}; expected one of {expected}")]
     On { found: String, expected: String },
-    #[error("\"on\" is gpu, where one device has all of the model: leave \"{what}\" away")]
+    #[error("a model on a GPU runs on one device: remove \"{what}\", or remove \"on\"")]
     WholeOnGpu { what: &'static str },
     #[error("the model's file ends after {size} bytes, before its own description does")]
     Short { size: u64 },

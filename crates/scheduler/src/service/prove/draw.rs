@@ -54,8 +54,7 @@ impl Scheduler {
         let held = call.bytes() + call.answer.len() as u64;
         let due = of.proofs.looking.0.saturating_mul(PART_OF_TIME) <= of.proofs.answering.0;
         // While one answer is looked at, others of newcomers wait, or all that came at the same time would go unseen.
-        let pending = |node: &NodeId| of.proofs.pending().any(|look| look.by.contains(node));
-        let new = by.iter().any(|node| !of.proofs.is_proven(*node) && !pending(node));
+        let new = by.iter().any(|node| of.proofs.lacks(*node) > 0);
         let seldom = due && of.proofs.pending().next().is_none();
         let may = first < ends.len() && held <= MOST_LOOKED_AT;
         let drawn = new || seldom && self.chance.hits(1, LOOK_ONE_IN);

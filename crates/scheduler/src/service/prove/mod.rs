@@ -90,8 +90,11 @@ impl Proofs {
         self.look.iter().chain(&self.waiting)
     }
 
-    fn is_proven(&self, node: NodeId) -> bool {
-        self.right.get(&node).is_some_and(|right| *right >= PROVEN)
+    /// So many answers of a stranger must be looked at beside those that wait for it, before chance may draw them.
+    fn lacks(&self, node: NodeId) -> usize {
+        let right = self.right.get(&node).map_or(0, |right| *right as usize);
+        let waiting = self.pending().filter(|look| look.by.contains(&node)).count();
+        (PROVEN as usize).saturating_sub(right + waiting)
     }
 
     /// An answer that should have been looked at, and nobody could.
