@@ -50,7 +50,7 @@ impl FromNode {
             return FromNode::decode(message);
         }
         let (call, at, part, last) = fields::<(Attempt, u64, &[u8], bool)>(message)?;
-        Ok(FromNode::Answer { call, at, part: message.slice_ref(part), last })
+        Ok(FromNode::Answer { call, at, part: held(message, part), last })
     }
 }
 
@@ -64,11 +64,11 @@ impl ToNode {
         match message.first() {
             Some(&ASK) => {
                 let (call, job, body, rest) = fields::<(Attempt, JobId, &[u8], u64)>(message)?;
-                Ok(ToNode::Ask { call, job, body: message.slice_ref(body), rest })
+                Ok(ToNode::Ask { call, job, body: held(message, body), rest })
             }
             Some(&ASK_MORE) => {
                 let (call, body) = fields::<(Attempt, &[u8])>(message)?;
-                Ok(ToNode::AskMore { call, body: message.slice_ref(body) })
+                Ok(ToNode::AskMore { call, body: held(message, body) })
             }
             _ => ToNode::decode(message),
         }
@@ -92,6 +92,16 @@ fn fields<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<T, DecodeError> {
     }
     let read = postcard::take_from_bytes(message.get(1..).unwrap_or_default());
     read.map(|(fields, _)| fields).map_err(|_| DecodeError::Garbled)
+}
+
+/// Bytes of a message, where they came to if they are most of it. What is counted is their length, so they must not keep
+/// much more memory from being freed: whatever stands behind a message's fields is allowed, and a stranger may send it.
+fn held(message: &Bytes, part: &[u8]) -> Bytes {
+    if part.len() >= message.len() / 2 {
+        message.slice_ref(part)
+    } else {
+        Bytes::copy_from_slice(part)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,6 +261,11 @@ mod tests {
         let message = Bytes::from(answer.encode());
         let read = FromNode::decode_shared(&message).expect("a message");
         assert!(matches!(&read, FromNode::Answer { part, .. } if lies(part, &message)));
+        assert_eq!(read, answer);
+        // With much behind it, that would keep the rest too.
+        let padded = Bytes::from([&message[..], &[0; 1_000]].concat());
+        let read = FromNode::decode_shared(&padded).expect("a message");
+        assert!(matches!(&read, FromNode::Answer { part, .. } if !lies(part, &padded)));
         assert_eq!(read, answer);
     }
 
