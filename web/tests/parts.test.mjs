@@ -167,9 +167,13 @@ test("devices get large parts of a model from others that have them", async (t) 
   await until("there are ways to those who have it", async () => (await pool.blobs()).links >= 2);
   const before = await pool.blobs();
   await inTwo(pool, chain(side), side);
-  const { served, exchanged } = await pool.blobs();
-  const [given, fetched] = [exchanged - before.exchanged, served - before.served];
+  // Devices tell now and then how much they took from others.
+  const [given, fetched] = await until("all bytes of both parts are counted", async () => {
+    const { served, exchanged } = await pool.blobs();
+    const counted = [exchanged - before.exchanged, served - before.served];
+    return counted[0] + counted[1] >= 2 * part ? counted : undefined;
+  });
   t.diagnostic(`${(given / MIB).toFixed(1)} MiB from each other, ${(fetched / MIB).toFixed(1)} MiB from the coordinator`);
   assert.ok(given >= part, `only ${given} bytes of two parts of ${part} came from those who have them`);
-  assert.ok(given + fetched >= 2 * part && fetched <= part, `${fetched} bytes came from the coordinator`);
+  assert.ok(fetched <= part, `${fetched} bytes came from the coordinator`);
 });
