@@ -1,7 +1,6 @@
 //! The short way where this machine has the coordinator's data folder: bytes to be stored are written into it, hashed on the way,
 //! and results are read from it. No socket carries them. It is a way that may be missing: whoever finds it closed takes the usual one.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
@@ -56,53 +55,40 @@ impl Client {
         Ok(answer.is_ok_and(|answer| answer.status().is_success()).then_some(blob))
     }
 
-    /// The file with a job's result, and what of it is the result; nothing if it cannot be read here.
-    async fn result_file(&self, job: u64) -> Option<(File, FileJson)> {
+    /// The file with a job's result, and which parts of it are the result; nothing if it cannot be read here.
+    async fn result_file(&self, job: u64) -> Option<(File, Vec<PartJson>)> {
         let beside = self.beside.as_ref().filter(|_| !self.is_partial)?;
         let path = format!("/api/v1/jobs/{job}/result/file");
-        let told: FileJson = self.ask_beside(Method::GET, &path, &()).await?;
-        let file = File::open(inside(&beside.folder, &told.file)?).ok()?;
+        let FileJson { file, parts } = self.ask_beside(Method::GET, &path, &()).await?;
+        let file = File::open(inside(&beside.folder, &file)?).ok()?;
         // A file that is not all there is somebody else's.
-        let end = told.parts.iter().map(|part| part.offset.saturating_add(part.size)).max()?;
-        (file.metadata().ok()?.len() >= end).then_some((file, told))
+        let end = parts.iter().map(|part| part.offset.saturating_add(part.size)).max()?;
+        (file.metadata().ok()?.len() >= end).then_some((file, parts))
     }
 
-    /// Whether results can be copied into a file.
-    pub(crate) fn copies_into(&self, sink: &Sink) -> bool {
-        self.beside.is_some() && sink.is_file()
-    }
-
-    /// Has the system copy a job's result into a file, but for what is there from before; says how many bytes the result
-    /// has. Nothing if that cannot be done.
+    /// Has the system copy a job's result into a file, behind what is written there; says how many bytes the result has.
+    /// Nothing if that cannot be done.
     pub(crate) async fn copy_result(
         &self,
         job: u64,
         bar: &BytesBar,
         sink: &mut Sink,
-        copied: &mut Copied,
     ) -> Result<Option<u64>, Fail> {
-        if !self.copies_into(sink) {
+        if !sink.is_file() {
             return Ok(None);
         }
-        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
-        let Some((file, FileJson { parts, .. })) = found else { return Ok(None) };
+        let Some((file, parts)) = self.result_file(job).await else { return Ok(None) };
         let total = parts.iter().map(|part| part.size).sum();
         bar.expect(total);
-        copied.add(&file, parts, sink, bar).await?;
-        Ok(Some(total))
-    }
-
-    /// The same of what there is of an array that is still computed.
-    pub(crate) async fn copy_early(
-        &self,
-        job: u64,
-        sink: &mut Sink,
-        copied: &mut Copied,
-    ) -> Result<(), Fail> {
-        match self.result_file(job).await {
-            Some((file, told)) => copied.add(&file, told.parts, sink, &BytesBar::hidden()).await,
-            None => Ok(()),
+        for PartJson { offset, size } in parts {
+            for done in (0..size).step_by(STRIDE as usize) {
+                let count = STRIDE.min(size - done);
+                sink.append(&file, (offset + done, count))?;
+                bar.add(count);
+                tokio::task::yield_now().await;
+            }
         }
+        Ok(Some(total))
     }
 
     /// Hands a job's result to `each` from its file. Says whether it did.
@@ -112,15 +98,14 @@ impl Client {
         bar: &BytesBar,
         each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<bool, Fail> {
-        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
-        let Some((mut file, FileJson { parts, .. })) = found else { return Ok(false) };
+        let Some((mut file, parts)) = self.result_file(job).await else { return Ok(false) };
         bar.expect(parts.iter().map(|part| part.size).sum());
         let mut piece = vec![0; PIECE];
         let lost = |error: io::Error| {
             let message = format!("the coordinator's copy of the result cannot be read: {error}");
             Fail::world("data_folder", message)
         };
-        for PartJson { offset, size, .. } in parts {
+        for PartJson { offset, size } in parts {
             file.seek(SeekFrom::Start(offset)).map_err(lost)?;
             let mut left = size;
             while left > 0 {
@@ -145,46 +130,6 @@ impl Client {
         let word = &self.beside.as_ref()?.word;
         let answer = self.request(method, path).header(BESIDE, word).json(said).send().await;
         self.read(answer).await.ok()
-    }
-}
-
-/// What of a result is in its file already. Bytes that were named once never change, so a part that is named again is the same.
-pub(crate) struct Copied {
-    /// Where the result begins in the file, and how many bytes it may have.
-    start: u64,
-    most: u64,
-    parts: BTreeSet<PartJson>,
-}
-
-impl Copied {
-    /// Nothing yet.
-    pub(crate) fn new(start: u64, most: u64) -> Copied {
-        Copied { start, most, parts: BTreeSet::new() }
-    }
-
-    async fn add(
-        &mut self,
-        from: &File,
-        parts: Vec<PartJson>,
-        sink: &mut Sink,
-        bar: &BytesBar,
-    ) -> Result<(), Fail> {
-        for part in parts {
-            let PartJson { at, offset, size } = part;
-            if self.parts.contains(&part) || at.saturating_add(size) > self.most {
-                continue;
-            }
-            // What this overwrites is to be copied again if it is named again.
-            self.parts.retain(|other| other.at + other.size <= at || other.at >= at + size);
-            for done in (0..size).step_by(STRIDE as usize) {
-                let count = STRIDE.min(size - done);
-                sink.place(from, (offset + done, count), self.start + at + done)?;
-                bar.set(at + done + count);
-                tokio::task::yield_now().await;
-            }
-            self.parts.insert(part);
-        }
-        Ok(())
     }
 }
 
@@ -245,29 +190,6 @@ mod tests {
         for name in ["", "/etc/passwd", "../x", "blobs/../../x", "./x"] {
             assert_eq!(inside(folder, name), None, "{name}");
         }
-    }
-
-    #[tokio::test]
-    async fn what_later_checks_changed_is_copied_again() {
-        let folder = std::env::temp_dir().join(format!("shoal-copied-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let (log, out) = (folder.join("log"), folder.join("out"));
-        fs::write(&log, b"wrongright--second").expect("written");
-        let (log, bar) = (File::open(&log).expect("there"), BytesBar::hidden());
-        let mut sink = Sink::create(&out).expect("a sink");
-        let mut copied = Copied::new(4, 11);
-        let part = |at, offset, size| PartJson { at, offset, size };
-        let beyond = part(11, 0, 5);
-        let early = vec![part(0, 0, 5), part(5, 12, 6), beyond];
-        copied.add(&log, early, &mut sink, &bar).await.expect("copied");
-        assert_eq!(copied.parts.len(), 2);
-        let whole = vec![part(0, 5, 5), part(5, 12, 6)];
-        sink.rewind().expect("a file");
-        sink.write(b"head").expect("written");
-        copied.add(&log, whole, &mut sink, &bar).await.expect("copied");
-        sink.finish().expect("finished");
-        assert_eq!(fs::read(&out).expect("the result"), b"headrightsecond");
-        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

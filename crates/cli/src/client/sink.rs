@@ -53,19 +53,14 @@ impl Sink {
         writer.write_all(bytes).map_err(|error| self.fail(&error))
     }
 
-    /// Whether [`Sink::place`] has a file to copy into.
+    /// Whether [`Sink::append`] has a file to copy into.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Copies part of another file to a position in this one, without looking at it.
-    pub(crate) fn place(
-        &mut self,
-        from: &File,
-        (offset, size): (u64, u64),
-        to: u64,
-    ) -> Result<(), Fail> {
-        self.seek(to)?;
+    /// Copies part of another file behind what is written, without looking at it.
+    pub(crate) fn append(&mut self, from: &File, (offset, size): (u64, u64)) -> Result<(), Fail> {
+        self.flush()?;
         let Some(mut file) = self.file.as_ref() else { return Ok(()) };
         let mut part = from;
         let copied = part
@@ -76,17 +71,6 @@ impl Sink {
             return Ok(());
         }
         Err(self.fail(&io::ErrorKind::UnexpectedEof.into()))
-    }
-
-    /// What is written next begins the file anew, whatever was placed in it.
-    pub(crate) fn rewind(&mut self) -> Result<(), Fail> {
-        self.seek(0)
-    }
-
-    fn seek(&mut self, to: u64) -> Result<(), Fail> {
-        self.flush()?;
-        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
-        file.seek(SeekFrom::Start(to)).map(drop).map_err(|error| self.fail(&error))
     }
 
     /// What was written so far goes to whoever reads a pipe.
@@ -185,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_other_files_come_where_they_belong() {
+    fn parts_of_other_files_come_behind_what_is_written() {
         let folder = folder();
         let (from, path) = (folder.join("log"), folder.join("out.npy"));
         let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
@@ -193,15 +177,12 @@ mod tests {
         let from = File::open(&from).expect("there");
         let mut sink = Sink::create(&path).expect("a sink");
         assert!(sink.is_file());
-        sink.write(b"gone").expect("written");
-        sink.place(&from, (7, 100_000), 50_004).expect("copied");
-        sink.rewind().expect("a file");
         sink.write(b"head").expect("written");
-        sink.place(&from, (150_000, 50_000), 4).expect("copied");
-        assert!(sink.place(&from, (199_999, 2), 4).is_err(), "there is one byte only");
-        sink.place(&from, (150_000, 50_000), 4).expect("copied");
+        sink.append(&from, (150_000, 50_000)).expect("copied");
+        sink.append(&from, (7, 100_000)).expect("copied");
+        sink.write(b"tail").expect("written");
         sink.finish().expect("finished");
-        let parts = [b"head", &bytes[150_000..], &bytes[7..100_007]];
+        let parts = [b"head", &bytes[150_000..], &bytes[7..100_007], b"tail"];
         assert!(fs::read(&path).expect("the result") == parts.concat());
         fs::remove_dir_all(&folder).expect("removed");
     }
