@@ -37,12 +37,14 @@ impl Client {
             bar.set(size);
             return Ok(Some(blob));
         }
+        // Held here and not where it is written: an interrupt ends this, while a thread that writes is left alone.
+        let Some((_draft, to)) = Draft::create(path) else { return Ok(None) };
         let (copied, shown) = (source.clone(), bar.clone());
-        let draft = tokio::task::spawn_blocking(move || Draft::write(path, &copied, &shown))
+        let hash = tokio::task::spawn_blocking(move || fill(&to, &copied, &shown))
             .await
             .map_err(|error| Fail::world("internal", error.to_string()))?;
-        let Some(draft) = draft? else { return Ok(None) };
-        let place = format!("/api/v1/blobs/{}/draft", draft.hash);
+        let Some(hash) = hash? else { return Ok(None) };
+        let place = format!("/api/v1/blobs/{hash}/draft");
         let stored = self.ask_beside(Method::PUT, &place, &DraftRequest { file }).await;
         Ok(stored.filter(|stored: &BlobJson| stored.size == size))
     }
@@ -140,42 +142,40 @@ fn inside(folder: &Path, file: &str) -> Option<PathBuf> {
     (!file.is_empty() && is_inside(file)).then(|| folder.join(file))
 }
 
-/// Bytes in the coordinator's folder that are no blob yet: they go with this.
-struct Draft {
-    path: PathBuf,
-    /// Of the bytes that are in it, whatever became of those they were copied from.
-    hash: blake3::Hash,
-}
+/// A file in the coordinator's folder that is no blob yet: it goes with this.
+struct Draft(PathBuf);
 
 impl Draft {
-    /// Copies and hashes in one pass. Nothing if the folder takes no such file.
-    fn write(path: PathBuf, source: &Source, bar: &BytesBar) -> Result<Option<Draft>, Fail> {
-        let Ok(mut file) = File::create_new(&path) else { return Ok(None) };
-        let mut draft = Draft { path, hash: blake3::hash(&[]) };
-        let (mut hasher, mut is_refused) = (blake3::Hasher::new(), false);
-        let passed = source.pass(&mut |piece| {
-            hasher.update(piece);
-            bar.add(piece.len() as u64);
-            file.write_all(piece).inspect_err(|_| is_refused = true)
-        });
-        match passed {
-            Ok(()) => {
-                draft.hash = hasher.finalize();
-                Ok(Some(draft))
-            }
-            Err(_) if is_refused => {
-                bar.set(0);
-                Ok(None)
-            }
-            Err(error) => Err(source.fail(&error)),
-        }
+    /// Makes it. Nothing if the folder takes no such file.
+    fn create(path: PathBuf) -> Option<(Draft, File)> {
+        let file = File::create_new(&path).ok()?;
+        Some((Draft(path), file))
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         // One that became a blob is not there any more.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Copies into a draft, and hashes in the same pass: what the copy holds has this hash, whatever becomes of the bytes it was made
+/// from. Nothing if the draft cannot be written.
+fn fill(mut to: &File, source: &Source, bar: &BytesBar) -> Result<Option<blake3::Hash>, Fail> {
+    let (mut hasher, mut is_refused) = (blake3::Hasher::new(), false);
+    let passed = source.pass(&mut |piece| {
+        hasher.update(piece);
+        bar.add(piece.len() as u64);
+        to.write_all(piece).inspect_err(|_| is_refused = true)
+    });
+    match passed {
+        Ok(()) => Ok(Some(hasher.finalize())),
+        Err(_) if is_refused => {
+            bar.set(0);
+            Ok(None)
+        }
+        Err(error) => Err(source.fail(&error)),
     }
 }
 
@@ -201,16 +201,16 @@ mod tests {
         fs::write(&from, &bytes).expect("written");
         let size = bytes.len() as u64 - 128;
         let source = Source::File { path: from.clone(), start: 128, size };
-        let write = || Draft::write(to.clone(), &source, &BytesBar::hidden());
-        let draft = write().expect("readable").expect("written");
-        assert_eq!(draft.hash, blake3::hash(&bytes[128..]));
+        let (draft, file) = Draft::create(to.clone()).expect("a new file");
+        let write = || fill(&file, &source, &BytesBar::hidden());
+        assert_eq!(write().expect("readable"), Some(blake3::hash(&bytes[128..])));
         assert!(fs::read(&to).expect("there") == bytes[128..]);
-        assert!(write().expect("readable").is_none(), "somebody else's file stays as it is");
-        drop(draft);
-        assert!(!to.exists());
+        assert!(Draft::create(to.clone()).is_none(), "somebody else's file stays as it is");
+        assert!(to.exists());
         fs::write(&from, &bytes[..1000]).expect("written");
         let Err(Fail::Input { message, .. }) = write() else { panic!("it is shorter now") };
         assert!(message.contains("became shorter"), "{message}");
+        drop(draft);
         assert!(!to.exists());
         fs::remove_dir_all(&folder).expect("removed");
     }
