@@ -31,6 +31,11 @@ pub struct Neighbour {
 pub type Beside = Arc<dyn Fn() -> Option<Neighbour> + Send + Sync>;
 
 impl Neighbour {
+    /// Whether another process can be told of it: names of folders travel as text.
+    pub(super) fn is_tellable(&self) -> bool {
+        self.folder.to_str().is_some()
+    }
+
     /// A file that the coordinator names, which is never outside of its folder.
     fn path(&self, file: &str) -> io::Result<PathBuf> {
         let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
