@@ -69,23 +69,23 @@ impl Client {
     }
 
     /// Has the system copy a job's result into a file, behind what is written there; says how many bytes the result has.
-    /// Nothing if that cannot be done.
+    /// Nothing if that cannot be done; part of it may be there then.
     pub(crate) async fn copy_result(
         &self,
         job: u64,
         bar: &BytesBar,
         sink: &mut Sink,
     ) -> Result<Option<u64>, Fail> {
-        if !sink.is_file() {
-            return Ok(None);
-        }
         let Some((file, parts)) = self.result_file(job).await else { return Ok(None) };
         let total = parts.iter().map(|part| part.size).sum();
         bar.expect(total);
         for PartJson { offset, size } in parts {
             for done in (0..size).step_by(STRIDE as usize) {
                 let count = STRIDE.min(size - done);
-                sink.append(&file, (offset + done, count))?;
+                if !sink.append(&file, (offset + done, count))? {
+                    bar.set(0);
+                    return Ok(None);
+                }
                 bar.add(count);
                 tokio::task::yield_now().await;
             }
@@ -93,33 +93,17 @@ impl Client {
         Ok(Some(total))
     }
 
-    /// Hands a job's result to `each` from its file. Says whether it did.
+    /// Hands a job's result to `each` from its file, as far as that can be read. Says how many bytes those were, and whether
+    /// they are all.
     pub(super) async fn read_result(
         &self,
         job: u64,
         bar: &BytesBar,
         each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
-    ) -> Result<bool, Fail> {
-        let Some((mut file, parts)) = self.result_file(job).await else { return Ok(false) };
+    ) -> Result<(u64, bool), Fail> {
+        let Some((file, parts)) = self.result_file(job).await else { return Ok((0, false)) };
         bar.expect(parts.iter().map(|part| part.size).sum());
-        let mut piece = vec![0; PIECE];
-        let lost = |error: io::Error| {
-            let message = format!("the coordinator's copy of the result cannot be read: {error}");
-            Fail::world("data_folder", message)
-        };
-        for PartJson { offset, size } in parts {
-            file.seek(SeekFrom::Start(offset)).map_err(lost)?;
-            let mut left = size;
-            while left > 0 {
-                let piece = &mut piece[..left.min(PIECE as u64) as usize];
-                file.read_exact(piece).map_err(lost)?;
-                each(piece)?;
-                left -= piece.len() as u64;
-                bar.add(piece.len() as u64);
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(true)
+        hand_over(file, &parts, bar, each).await
     }
 
     /// One question, once: a coordinator that is away is waited for on the usual way.
@@ -133,6 +117,29 @@ impl Client {
         let answer = self.request(method, path).header(BESIDE, word).json(said).send().await;
         self.read(answer).await.ok()
     }
+}
+
+async fn hand_over(
+    mut file: File,
+    parts: &[PartJson],
+    bar: &BytesBar,
+    each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
+) -> Result<(u64, bool), Fail> {
+    let (mut piece, mut have) = (vec![0; PIECE], 0);
+    for &PartJson { offset, size } in parts {
+        for done in (0..size).step_by(PIECE) {
+            let piece = &mut piece[..(size - done).min(PIECE as u64) as usize];
+            let read = file.seek(SeekFrom::Start(offset + done));
+            if read.and_then(|_| file.read_exact(piece)).is_err() {
+                return Ok((have, false));
+            }
+            each(piece)?;
+            have += piece.len() as u64;
+            bar.set(have);
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok((have, true))
 }
 
 /// A file that the coordinator names, if it is in the folder.
@@ -190,6 +197,32 @@ mod tests {
         for name in ["", "/etc/passwd", "../x", "blobs/../../x", "./x"] {
             assert_eq!(inside(folder, name), None, "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_result_is_handed_over_as_far_as_it_can_be_read() {
+        let path = std::env::temp_dir().join(format!("shoal-handed-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..PIECE as u32 + 9).map(|at| (at * 7 / 3) as u8).collect();
+        fs::write(&path, &bytes).expect("written");
+        let size = bytes.len() as u64;
+        let first = PartJson { offset: 5, size: size - 5 };
+        for (second, more) in [(5, 5), (6, 0)] {
+            let parts = [
+                first,
+                PartJson { offset: 0, size: 5 },
+                PartJson { offset: size - 5, size: second },
+            ];
+            let (file, mut found) = (File::open(&path).expect("there"), Vec::new());
+            let mut each = |piece: &[u8]| {
+                found.extend_from_slice(piece);
+                Ok(())
+            };
+            let handed = hand_over(file, &parts, &BytesBar::hidden(), &mut each).await;
+            assert_eq!(handed.expect("taken"), (size + more, more > 0));
+            let last = &bytes[bytes.len() - more as usize..];
+            assert!(found == [&bytes[5..], &bytes[..5], last].concat());
+        }
+        fs::remove_file(&path).expect("removed");
     }
 
     #[test]

@@ -221,9 +221,8 @@ async fn save(
     layout: &Layout,
     sink: &mut Sink,
 ) -> Result<(), Fail> {
-    sink.write(&layout.head())?;
     let bar = show::Bytes::new("fetching the result", if context.json { 0 } else { layout.bytes });
-    let fetched = fetch(client, job, &bar, sink).await;
+    let fetched = fetch(client, job, &bar, (sink, &layout.head())).await;
     bar.clear();
     let got = fetched?;
     if got != layout.bytes {
@@ -236,11 +235,21 @@ async fn save(
     Ok(())
 }
 
-/// Brings the bytes of a result into a file; says how many.
-async fn fetch(client: &Client, job: u64, bar: &show::Bytes, sink: &mut Sink) -> Result<u64, Fail> {
-    if let Some(size) = client.copy_result(job, bar, sink).await? {
-        return Ok(size);
+/// Brings the bytes of a result into a file, behind its head; says how many.
+async fn fetch(
+    client: &Client,
+    job: u64,
+    bar: &show::Bytes,
+    (sink, head): (&mut Sink, &[u8]),
+) -> Result<u64, Fail> {
+    if sink.is_file() {
+        sink.write(head)?;
+        if let Some(size) = client.copy_result(job, bar, sink).await? {
+            return Ok(size);
+        }
+        sink.rewind()?;
     }
+    sink.write(head)?;
     let mut got = 0;
     client
         .result(job, bar, |piece| {
