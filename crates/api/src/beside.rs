@@ -13,16 +13,12 @@ pub struct FileJson {
     pub file: String,
     /// What counts of it, in order.
     pub parts: Vec<PartJson>,
-    /// Whether these are all there will be.
-    pub complete: bool,
 }
 
 /// Consecutive bytes of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PartJson {
-    /// Where they belong in what all parts make.
-    pub at: u64,
     pub offset: u64,
     pub size: u64,
 }

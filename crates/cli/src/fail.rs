@@ -54,9 +54,7 @@ impl Fail {
 
     /// A result could not be written. Says what became of the output: nothing.
     pub(crate) fn writing(path: &Path, error: &io::Error) -> Fail {
-        let is_full =
-            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let code = if is_full { "disk_full" } else { "cannot_write" };
+        let code = if is_full(error) { "disk_full" } else { "cannot_write" };
         let reason = plain(error);
         Fail::world(
             code,
@@ -149,6 +147,11 @@ fn detached(json: bool, message: &str, job: &serde_json::Value) -> ExitCode {
 
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a disk, or what one may use of it, is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

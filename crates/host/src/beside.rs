@@ -31,6 +31,11 @@ pub struct Neighbour {
 pub type Beside = Arc<dyn Fn() -> Option<Neighbour> + Send + Sync>;
 
 impl Neighbour {
+    /// Whether another process can be told of it: names of folders travel as text.
+    pub(super) fn is_tellable(&self) -> bool {
+        self.folder.to_str().is_some()
+    }
+
     /// A file that the coordinator names, which is never outside of its folder.
     fn path(&self, file: &str) -> io::Result<PathBuf> {
         let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
@@ -58,8 +63,6 @@ struct Part {
 #[derive(Default)]
 pub(super) struct Files {
     inputs: Vec<(Hash, File)>,
-    /// The log of the job whose result was written last.
-    log: Option<(PathBuf, File)>,
     buffer: Vec<u8>,
 }
 
@@ -106,35 +109,28 @@ impl Files {
         }
         Ok(())
     }
+}
 
-    /// Writes a result to the place that the coordinator gave for it. Says where that is, and the hash of what was written.
-    pub(super) fn write(
-        &mut self,
-        neighbour: &Neighbour,
-        said: &Said,
-        result: &[u8],
-    ) -> io::Result<(u64, Hash)> {
-        let [Part { offset, size }] = said.parts[..] else {
-            return Err(io::Error::other("a result has one place"));
-        };
-        if size != result.len() as u64 {
-            return Err(io::Error::other("the place has another size"));
-        }
-        let path = neighbour.path(&said.file)?;
-        let (path, mut file) = match self.log.take() {
-            Some((open, file)) if open == path => (path, file),
-            // The coordinator made it. A job that is gone has none, and gets none.
-            _ => (path.clone(), File::options().write(true).open(path)?),
-        };
-        file.seek(SeekFrom::Start(offset))?;
-        let mut hasher = blake3::Hasher::new();
-        for piece in result.chunks(PIECE) {
-            hasher.update(piece);
-            file.write_all(piece)?;
-        }
-        self.log = Some((path, file));
-        Ok((offset, Hash(*hasher.finalize().as_bytes())))
+/// Writes a result to the place that the coordinator gave for it. Says where that is, and the hash of what was written.
+///
+/// The file is opened each time, which costs little beside [`LARGE`] bytes: a log that stayed open would keep its blocks when
+/// the job is removed, and a disk that is full would stay so.
+pub(super) fn write(neighbour: &Neighbour, said: &Said, result: &[u8]) -> io::Result<(u64, Hash)> {
+    let [Part { offset, size }] = said.parts[..] else {
+        return Err(io::Error::other("a result has one place"));
+    };
+    if size != result.len() as u64 {
+        return Err(io::Error::other("the place has another size"));
     }
+    // The coordinator made it. A job that is gone has none, and gets none.
+    let mut file = File::options().write(true).open(neighbour.path(&said.file)?)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut hasher = blake3::Hasher::new();
+    for piece in result.chunks(PIECE) {
+        hasher.update(piece);
+        file.write_all(piece)?;
+    }
+    Ok((offset, Hash(*hasher.finalize().as_bytes())))
 }
 
 #[cfg(test)]
@@ -192,19 +188,26 @@ mod tests {
     fn a_result_is_written_in_its_place_and_nowhere_else() {
         let here = folder("beside-write");
         let log = here.folder.join("deep/1.log");
-        let (mut files, result) = (Files::default(), vec![7; PIECE + 1]);
+        let result = vec![7; PIECE + 1];
         let size = result.len() as u64;
         let place = said("deep/1.log", 4, size);
-        assert!(files.write(&here, &place, &result).is_err(), "the job is gone");
+        assert!(write(&here, &place, &result).is_err(), "the job is gone");
         assert!(!log.exists());
         std::fs::write(&log, vec![1; PIECE + 9]).expect("a log");
-        assert!(files.write(&here, &said("deep/1.log", 4, size - 1), &result).is_err());
-        let (offset, hash) = files.write(&here, &place, &result).expect("written");
+        assert!(write(&here, &said("deep/1.log", 4, size - 1), &result).is_err());
+        let (offset, hash) = write(&here, &place, &result).expect("written");
         assert_eq!((offset, hash.0), (4, *blake3::hash(&result).as_bytes()));
         let found = std::fs::read(&log).expect("a log");
         assert!(
             found[..4] == [1; 4] && found[4..PIECE + 5] == result && found[PIECE + 5..] == [1; 4]
         );
+        #[cfg(target_os = "linux")]
+        {
+            // Else its blocks would stay when the job is removed.
+            let open = std::fs::read_dir("/proc/self/fd").expect("what is open").flatten();
+            let mut open = open.filter_map(|file| std::fs::read_link(file.path()).ok());
+            assert!(!open.any(|file| file == log), "the log stays open");
+        }
         std::fs::remove_dir_all(&here.folder).expect("removed");
     }
 }

@@ -294,7 +294,7 @@ impl Courier {
         let asked =
             Asked { method: "POST", beside: true, body: body.as_bytes(), ..Asked::get(&path) };
         let Some(said) = self.said_beside(&asked, &neighbour)? else { return Ok(None) };
-        let (offset, hash) = match self.files.write(&neighbour, &said, result) {
+        let (offset, hash) = match beside::write(&neighbour, &said, result) {
             Ok(written) => written,
             // A full disk is the coordinator's to find out, on the usual way.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(None),

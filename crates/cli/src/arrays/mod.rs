@@ -11,7 +11,7 @@ pub(crate) use summary::Summary;
 use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan, input_names};
 
 use crate::args::Map;
-use crate::client::{Copied, Source};
+use crate::client::Source;
 use crate::fail::Fail;
 use crate::npy::{self, Dtype};
 
@@ -50,11 +50,6 @@ impl Layout {
     /// What stands before the bytes in the output's file.
     pub(crate) fn head(&self) -> Vec<u8> {
         self.npy.as_ref().map(|(dtype, shape)| npy::header(*dtype, shape)).unwrap_or_default()
-    }
-
-    /// The output's file, of which nothing is there.
-    pub(crate) fn copied(&self) -> Copied {
-        Copied::new(self.head().len() as u64, self.bytes)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The short way where this machine has the coordinator's data folder: bytes to be stored are written into it, hashed on the way,
 //! and results are read from it. No socket carries them. It is a way that may be missing: whoever finds it closed takes the usual one.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
@@ -38,12 +37,14 @@ impl Client {
             bar.set(size);
             return Ok(Some(blob));
         }
+        // Held here and not where it is written: an interrupt ends this, while a thread that writes is left alone.
+        let Some((_draft, to)) = Draft::create(path) else { return Ok(None) };
         let (copied, shown) = (source.clone(), bar.clone());
-        let draft = tokio::task::spawn_blocking(move || Draft::write(path, &copied, &shown))
+        let hash = tokio::task::spawn_blocking(move || fill(&to, &copied, &shown))
             .await
             .map_err(|error| Fail::world("internal", error.to_string()))?;
-        let Some(draft) = draft? else { return Ok(None) };
-        let place = format!("/api/v1/blobs/{}/draft", draft.hash);
+        let Some(hash) = hash? else { return Ok(None) };
+        let place = format!("/api/v1/blobs/{hash}/draft");
         let stored = self.ask_beside(Method::PUT, &place, &DraftRequest { file }).await;
         Ok(stored.filter(|stored: &BlobJson| stored.size == size))
     }
@@ -56,83 +57,53 @@ impl Client {
         Ok(answer.is_ok_and(|answer| answer.status().is_success()).then_some(blob))
     }
 
-    /// The file with a job's result, and what of it is the result; nothing if it cannot be read here.
-    async fn result_file(&self, job: u64) -> Option<(File, FileJson)> {
+    /// The file with a job's result, and which parts of it are the result; nothing if it cannot be read here.
+    async fn result_file(&self, job: u64) -> Option<(File, Vec<PartJson>)> {
         let beside = self.beside.as_ref().filter(|_| !self.is_partial)?;
         let path = format!("/api/v1/jobs/{job}/result/file");
-        let told: FileJson = self.ask_beside(Method::GET, &path, &()).await?;
-        let file = File::open(inside(&beside.folder, &told.file)?).ok()?;
+        let FileJson { file, parts } = self.ask_beside(Method::GET, &path, &()).await?;
+        let file = File::open(inside(&beside.folder, &file)?).ok()?;
         // A file that is not all there is somebody else's.
-        let end = told.parts.iter().map(|part| part.offset.saturating_add(part.size)).max()?;
-        (file.metadata().ok()?.len() >= end).then_some((file, told))
+        let end = parts.iter().map(|part| part.offset.saturating_add(part.size)).max()?;
+        (file.metadata().ok()?.len() >= end).then_some((file, parts))
     }
 
-    /// Whether results can be copied into a file.
-    pub(crate) fn copies_into(&self, sink: &Sink) -> bool {
-        self.beside.is_some() && sink.is_file()
-    }
-
-    /// Has the system copy a job's result into a file, but for what is there from before; says how many bytes the result
-    /// has. Nothing if that cannot be done.
+    /// Has the system copy a job's result into a file, behind what is written there; says how many bytes the result has.
+    /// Nothing if that cannot be done; part of it may be there then.
     pub(crate) async fn copy_result(
         &self,
         job: u64,
         bar: &BytesBar,
         sink: &mut Sink,
-        copied: &mut Copied,
     ) -> Result<Option<u64>, Fail> {
-        if !self.copies_into(sink) {
-            return Ok(None);
-        }
-        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
-        let Some((file, FileJson { parts, .. })) = found else { return Ok(None) };
+        let Some((file, parts)) = self.result_file(job).await else { return Ok(None) };
         let total = parts.iter().map(|part| part.size).sum();
         bar.expect(total);
-        copied.add(&file, parts, sink, bar).await?;
+        for PartJson { offset, size } in parts {
+            for done in (0..size).step_by(STRIDE as usize) {
+                let count = STRIDE.min(size - done);
+                if !sink.append(&file, (offset + done, count))? {
+                    bar.set(0);
+                    return Ok(None);
+                }
+                bar.add(count);
+                tokio::task::yield_now().await;
+            }
+        }
         Ok(Some(total))
     }
 
-    /// The same of what there is of an array that is still computed.
-    pub(crate) async fn copy_early(
-        &self,
-        job: u64,
-        sink: &mut Sink,
-        copied: &mut Copied,
-    ) -> Result<(), Fail> {
-        match self.result_file(job).await {
-            Some((file, told)) => copied.add(&file, told.parts, sink, &BytesBar::hidden()).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Hands a job's result to `each` from its file. Says whether it did.
+    /// Hands a job's result to `each` from its file, as far as that can be read. Says how many bytes those were, and whether
+    /// they are all.
     pub(super) async fn read_result(
         &self,
         job: u64,
         bar: &BytesBar,
         each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
-    ) -> Result<bool, Fail> {
-        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
-        let Some((mut file, FileJson { parts, .. })) = found else { return Ok(false) };
+    ) -> Result<(u64, bool), Fail> {
+        let Some((file, parts)) = self.result_file(job).await else { return Ok((0, false)) };
         bar.expect(parts.iter().map(|part| part.size).sum());
-        let mut piece = vec![0; PIECE];
-        let lost = |error: io::Error| {
-            let message = format!("the coordinator's copy of the result cannot be read: {error}");
-            Fail::world("data_folder", message)
-        };
-        for PartJson { offset, size, .. } in parts {
-            file.seek(SeekFrom::Start(offset)).map_err(lost)?;
-            let mut left = size;
-            while left > 0 {
-                let piece = &mut piece[..left.min(PIECE as u64) as usize];
-                file.read_exact(piece).map_err(lost)?;
-                each(piece)?;
-                left -= piece.len() as u64;
-                bar.add(piece.len() as u64);
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(true)
+        hand_over(file, &parts, bar, each).await
     }
 
     /// One question, once: a coordinator that is away is waited for on the usual way.
@@ -148,44 +119,27 @@ impl Client {
     }
 }
 
-/// What of a result is in its file already. Bytes that were named once never change, so a part that is named again is the same.
-pub(crate) struct Copied {
-    /// Where the result begins in the file, and how many bytes it may have.
-    start: u64,
-    most: u64,
-    parts: BTreeSet<PartJson>,
-}
-
-impl Copied {
-    /// Nothing yet.
-    pub(crate) fn new(start: u64, most: u64) -> Copied {
-        Copied { start, most, parts: BTreeSet::new() }
-    }
-
-    async fn add(
-        &mut self,
-        from: &File,
-        parts: Vec<PartJson>,
-        sink: &mut Sink,
-        bar: &BytesBar,
-    ) -> Result<(), Fail> {
-        for part in parts {
-            let PartJson { at, offset, size } = part;
-            if self.parts.contains(&part) || at.saturating_add(size) > self.most {
-                continue;
+async fn hand_over(
+    mut file: File,
+    parts: &[PartJson],
+    bar: &BytesBar,
+    each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
+) -> Result<(u64, bool), Fail> {
+    let (mut piece, mut have) = (vec![0; PIECE], 0);
+    for &PartJson { offset, size } in parts {
+        for done in (0..size).step_by(PIECE) {
+            let piece = &mut piece[..(size - done).min(PIECE as u64) as usize];
+            let read = file.seek(SeekFrom::Start(offset + done));
+            if read.and_then(|_| file.read_exact(piece)).is_err() {
+                return Ok((have, false));
             }
-            // What this overwrites is to be copied again if it is named again.
-            self.parts.retain(|other| other.at + other.size <= at || other.at >= at + size);
-            for done in (0..size).step_by(STRIDE as usize) {
-                let count = STRIDE.min(size - done);
-                sink.place(from, (offset + done, count), self.start + at + done)?;
-                bar.set(at + done + count);
-                tokio::task::yield_now().await;
-            }
-            self.parts.insert(part);
+            each(piece)?;
+            have += piece.len() as u64;
+            bar.set(have);
+            tokio::task::yield_now().await;
         }
-        Ok(())
     }
+    Ok((have, true))
 }
 
 /// A file that the coordinator names, if it is in the folder.
@@ -195,42 +149,40 @@ fn inside(folder: &Path, file: &str) -> Option<PathBuf> {
     (!file.is_empty() && is_inside(file)).then(|| folder.join(file))
 }
 
-/// Bytes in the coordinator's folder that are no blob yet: they go with this.
-struct Draft {
-    path: PathBuf,
-    /// Of the bytes that are in it, whatever became of those they were copied from.
-    hash: blake3::Hash,
-}
+/// A file in the coordinator's folder that is no blob yet: it goes with this.
+struct Draft(PathBuf);
 
 impl Draft {
-    /// Copies and hashes in one pass. Nothing if the folder takes no such file.
-    fn write(path: PathBuf, source: &Source, bar: &BytesBar) -> Result<Option<Draft>, Fail> {
-        let Ok(mut file) = File::create_new(&path) else { return Ok(None) };
-        let mut draft = Draft { path, hash: blake3::hash(&[]) };
-        let (mut hasher, mut is_refused) = (blake3::Hasher::new(), false);
-        let passed = source.pass(&mut |piece| {
-            hasher.update(piece);
-            bar.add(piece.len() as u64);
-            file.write_all(piece).inspect_err(|_| is_refused = true)
-        });
-        match passed {
-            Ok(()) => {
-                draft.hash = hasher.finalize();
-                Ok(Some(draft))
-            }
-            Err(_) if is_refused => {
-                bar.set(0);
-                Ok(None)
-            }
-            Err(error) => Err(source.fail(&error)),
-        }
+    /// Makes it. Nothing if the folder takes no such file.
+    fn create(path: PathBuf) -> Option<(Draft, File)> {
+        let file = File::create_new(&path).ok()?;
+        Some((Draft(path), file))
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         // One that became a blob is not there any more.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Copies into a draft, and hashes in the same pass: what the copy holds has this hash, whatever becomes of the bytes it was made
+/// from. Nothing if the draft cannot be written.
+fn fill(mut to: &File, source: &Source, bar: &BytesBar) -> Result<Option<blake3::Hash>, Fail> {
+    let (mut hasher, mut is_refused) = (blake3::Hasher::new(), false);
+    let passed = source.pass(&mut |piece| {
+        hasher.update(piece);
+        bar.add(piece.len() as u64);
+        to.write_all(piece).inspect_err(|_| is_refused = true)
+    });
+    match passed {
+        Ok(()) => Ok(Some(hasher.finalize())),
+        Err(_) if is_refused => {
+            bar.set(0);
+            Ok(None)
+        }
+        Err(error) => Err(source.fail(&error)),
     }
 }
 
@@ -248,26 +200,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_later_checks_changed_is_copied_again() {
-        let folder = std::env::temp_dir().join(format!("shoal-copied-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let (log, out) = (folder.join("log"), folder.join("out"));
-        fs::write(&log, b"wrongright--second").expect("written");
-        let (log, bar) = (File::open(&log).expect("there"), BytesBar::hidden());
-        let mut sink = Sink::create(&out).expect("a sink");
-        let mut copied = Copied::new(4, 11);
-        let part = |at, offset, size| PartJson { at, offset, size };
-        let beyond = part(11, 0, 5);
-        let early = vec![part(0, 0, 5), part(5, 12, 6), beyond];
-        copied.add(&log, early, &mut sink, &bar).await.expect("copied");
-        assert_eq!(copied.parts.len(), 2);
-        let whole = vec![part(0, 5, 5), part(5, 12, 6)];
-        sink.rewind().expect("a file");
-        sink.write(b"head").expect("written");
-        copied.add(&log, whole, &mut sink, &bar).await.expect("copied");
-        sink.finish().expect("finished");
-        assert_eq!(fs::read(&out).expect("the result"), b"headrightsecond");
-        fs::remove_dir_all(&folder).expect("removed");
+    async fn a_result_is_handed_over_as_far_as_it_can_be_read() {
+        let path = std::env::temp_dir().join(format!("shoal-handed-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..PIECE as u32 + 9).map(|at| (at * 7 / 3) as u8).collect();
+        fs::write(&path, &bytes).expect("written");
+        let size = bytes.len() as u64;
+        let first = PartJson { offset: 5, size: size - 5 };
+        for (second, more) in [(5, 5), (6, 0)] {
+            let parts = [
+                first,
+                PartJson { offset: 0, size: 5 },
+                PartJson { offset: size - 5, size: second },
+            ];
+            let (file, mut found) = (File::open(&path).expect("there"), Vec::new());
+            let mut each = |piece: &[u8]| {
+                found.extend_from_slice(piece);
+                Ok(())
+            };
+            let handed = hand_over(file, &parts, &BytesBar::hidden(), &mut each).await;
+            assert_eq!(handed.expect("taken"), (size + more, more > 0));
+            let last = &bytes[bytes.len() - more as usize..];
+            assert!(found == [&bytes[5..], &bytes[..5], last].concat());
+        }
+        fs::remove_file(&path).expect("removed");
     }
 
     #[test]
@@ -279,16 +234,16 @@ mod tests {
         fs::write(&from, &bytes).expect("written");
         let size = bytes.len() as u64 - 128;
         let source = Source::File { path: from.clone(), start: 128, size };
-        let write = || Draft::write(to.clone(), &source, &BytesBar::hidden());
-        let draft = write().expect("readable").expect("written");
-        assert_eq!(draft.hash, blake3::hash(&bytes[128..]));
+        let (draft, file) = Draft::create(to.clone()).expect("a new file");
+        let write = || fill(&file, &source, &BytesBar::hidden());
+        assert_eq!(write().expect("readable"), Some(blake3::hash(&bytes[128..])));
         assert!(fs::read(&to).expect("there") == bytes[128..]);
-        assert!(write().expect("readable").is_none(), "somebody else's file stays as it is");
-        drop(draft);
-        assert!(!to.exists());
+        assert!(Draft::create(to.clone()).is_none(), "somebody else's file stays as it is");
+        assert!(to.exists());
         fs::write(&from, &bytes[..1000]).expect("written");
         let Err(Fail::Input { message, .. }) = write() else { panic!("it is shorter now") };
         assert!(message.contains("became shorter"), "{message}");
+        drop(draft);
         assert!(!to.exists());
         fs::remove_dir_all(&folder).expect("removed");
     }

@@ -16,10 +16,12 @@ impl Client {
         bar: &BytesBar,
         mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        if self.read_result(job, bar, &mut each).await? {
+        // What cannot be read there comes on the usual way, which says why if it does not.
+        let (have, is_all) = self.read_result(job, bar, &mut each).await?;
+        if is_all {
             return Ok(());
         }
-        self.fetch(&self.partial(format!("/api/v1/jobs/{job}/result")), bar, each).await
+        self.fetch_rest(&self.partial(format!("/api/v1/jobs/{job}/result")), have, bar, each).await
     }
 
     /// The same as an .npy file.
@@ -102,10 +104,21 @@ impl Client {
         &self,
         path: &str,
         bar: &BytesBar,
+        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        self.fetch_rest(path, 0, bar, each).await
+    }
+
+    /// The same where the first bytes are here.
+    async fn fetch_rest(
+        &self,
+        path: &str,
+        mut have: u64,
+        bar: &BytesBar,
         mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
         let note = |text: &str| self.note(text);
-        let (mut have, mut tries) = (0, self.tries(&note));
+        let mut tries = self.tries(&note);
         loop {
             let before = have;
             match self.fetch_from(path, &mut have, bar, &mut each).await {

@@ -17,7 +17,6 @@ mod upload;
 mod wait;
 
 pub(crate) use answers::Answer;
-pub(crate) use beside::Copied;
 pub(crate) use field::Seen;
 pub(crate) use manner::{Manner, OnInterrupt, quoted};
 pub(crate) use said::{Job, Said};

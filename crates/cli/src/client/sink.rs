@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::fail::Fail;
+use crate::fail::{Fail, is_full};
 
 /// A half-written result. Dropped without [`Sink::finish`], it leaves no trace.
 pub(crate) struct Sink {
@@ -53,40 +53,33 @@ impl Sink {
         writer.write_all(bytes).map_err(|error| self.fail(&error))
     }
 
-    /// Whether [`Sink::place`] has a file to copy into.
+    /// Whether [`Sink::append`] has a file to copy into.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Copies part of another file to a position in this one, without looking at it.
-    pub(crate) fn place(
-        &mut self,
-        from: &File,
-        (offset, size): (u64, u64),
-        to: u64,
-    ) -> Result<(), Fail> {
-        self.seek(to)?;
-        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+    /// Copies part of another file behind what is written, without looking at it. Says whether it did: the system does not say
+    /// which of the two files is to blame, so unless this one's disk is full, the same may go well on another way.
+    pub(crate) fn append(&mut self, from: &File, (offset, size): (u64, u64)) -> Result<bool, Fail> {
+        self.flush()?;
+        let Some(mut file) = self.file.as_ref() else { return Ok(false) };
         let mut part = from;
         let copied = part
             .seek(SeekFrom::Start(offset))
-            .and_then(|_| io::copy(&mut part.take(size), &mut file))
-            .map_err(|error| self.fail(&error))?;
-        if copied == size {
-            return Ok(());
+            .and_then(|_| io::copy(&mut part.take(size), &mut file));
+        match copied {
+            Ok(copied) => Ok(copied == size),
+            Err(error) if is_full(&error) => Err(self.fail(&error)),
+            Err(_) => Ok(false),
         }
-        Err(self.fail(&io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// What is written next begins the file anew, whatever was placed in it.
+    /// What is written next begins the file anew.
     pub(crate) fn rewind(&mut self) -> Result<(), Fail> {
-        self.seek(0)
-    }
-
-    fn seek(&mut self, to: u64) -> Result<(), Fail> {
         self.flush()?;
         let Some(mut file) = self.file.as_ref() else { return Ok(()) };
-        file.seek(SeekFrom::Start(to)).map(drop).map_err(|error| self.fail(&error))
+        let emptied = file.rewind().and_then(|()| file.set_len(0));
+        emptied.map_err(|error| self.fail(&error))
     }
 
     /// What was written so far goes to whoever reads a pipe.
@@ -185,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_other_files_come_where_they_belong() {
+    fn parts_of_other_files_come_behind_what_is_written() {
         let folder = folder();
         let (from, path) = (folder.join("log"), folder.join("out.npy"));
         let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
@@ -193,16 +186,31 @@ mod tests {
         let from = File::open(&from).expect("there");
         let mut sink = Sink::create(&path).expect("a sink");
         assert!(sink.is_file());
-        sink.write(b"gone").expect("written");
-        sink.place(&from, (7, 100_000), 50_004).expect("copied");
-        sink.rewind().expect("a file");
         sink.write(b"head").expect("written");
-        sink.place(&from, (150_000, 50_000), 4).expect("copied");
-        assert!(sink.place(&from, (199_999, 2), 4).is_err(), "there is one byte only");
-        sink.place(&from, (150_000, 50_000), 4).expect("copied");
+        assert!(sink.append(&from, (150_000, 50_000)).expect("writable"));
+        assert!(sink.append(&from, (7, 100_000)).expect("writable"));
+        sink.write(b"tail").expect("written");
         sink.finish().expect("finished");
-        let parts = [b"head", &bytes[150_000..], &bytes[7..100_007]];
+        let parts = [b"head", &bytes[150_000..], &bytes[7..100_007], b"tail"];
         assert!(fs::read(&path).expect("the result") == parts.concat());
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_copied_from_leaves_nothing_behind() {
+        let folder = folder();
+        let (short, path) = (folder.join("log"), folder.join("out.npy"));
+        fs::write(&short, "some").expect("written");
+        let mut sink = Sink::create(&path).expect("a sink");
+        sink.write(b"head").expect("written");
+        let closed = File::options().write(true).open(&short).expect("there");
+        assert!(!sink.append(&closed, (0, 4)).expect("writable"), "it is not open for reading");
+        let short = File::open(&short).expect("there");
+        assert!(!sink.append(&short, (0, 5)).expect("writable"), "there are four bytes only");
+        sink.rewind().expect("a file");
+        sink.write(b"new").expect("written");
+        sink.finish().expect("finished");
+        assert_eq!(fs::read(&path).expect("the result"), b"new");
         fs::remove_dir_all(&folder).expect("removed");
     }
 
@@ -238,5 +246,12 @@ mod tests {
         sink.write(&[0; 10]).expect("buffered");
         let Err(Fail::World { code, .. }) = sink.finish() else { panic!("/dev/full is full") };
         assert_eq!(code, "disk_full");
+        let mut sink = Sink::create(Path::new("/dev/full")).expect("a device");
+        sink.file = File::options().write(true).open("/dev/full").ok();
+        let from = File::open("/proc/self/exe").expect("this program");
+        let Err(Fail::World { code, message }) = sink.append(&from, (0, 10)) else {
+            panic!("/dev/full is full")
+        };
+        assert!(code == "disk_full" && message.contains("/dev/full"), "{code} {message}");
     }
 }

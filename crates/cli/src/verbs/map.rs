@@ -12,11 +12,11 @@ use shoal_kinds::plan::Intake;
 
 use super::reduce::{self, Numbers, Reduction};
 use super::{
-    Context, check_stdout, common, early, finished, params, partial, policy, read_kernel, refused,
+    Context, check_stdout, common, finished, params, partial, policy, read_kernel, refused,
 };
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout, Summary};
-use crate::client::{Client, Copied, Job, Sink};
+use crate::client::{Client, Job, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::show;
@@ -45,7 +45,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         None => None,
     };
     // Opened before any work, so that a place that cannot be written shows at once.
-    let mut sink = args.output.as_deref().map(Sink::create).transpose()?;
+    let sink = args.output.as_deref().map(Sink::create).transpose()?;
 
     let client = context.client(&args.server)?;
     let mut common = common(&args.kernel, &args.job)?;
@@ -62,16 +62,14 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         reduce: reduction.as_ref().map(Reduction::json),
     });
     let request = JobRequest { common: common.clone(), work };
-    let mut copied = layout.copied();
-    let early = (sink.as_mut().filter(|_| reduction.is_none()), &mut copied);
-    let job = match early::run(context, &client, &request, interrupts, early).await {
+    let job = match context.run(&client, &request, interrupts).await {
         Ok(job) => job,
         Err(fail) => return Err(save_part(context, &client, &args, fail, &layout, sink).await),
     };
     let is_vec3 = plan.output.name.starts_with("vec3");
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
-            save(context, &client, job.id, &layout, (&mut sink, &mut copied)).await?;
+            save(context, &client, job.id, &layout, &mut sink).await?;
             sink.finish()?;
             partial::complete(context, args.output.as_deref());
             finished(context, &job, args.output.as_deref(), began, &told(&layout))
@@ -111,7 +109,7 @@ async fn save_part(
         return fail;
     };
     let save = async |client: &Client| {
-        save(context, client, job, layout, (&mut sink, &mut layout.copied())).await?;
+        save(context, client, job, layout, &mut sink).await?;
         sink.finish()
     };
     partial::deliver(context, client, fail, wanted, save).await
@@ -221,12 +219,10 @@ async fn save(
     client: &Client,
     job: u64,
     layout: &Layout,
-    (sink, copied): (&mut Sink, &mut Copied),
+    sink: &mut Sink,
 ) -> Result<(), Fail> {
-    sink.rewind()?;
-    sink.write(&layout.head())?;
     let bar = show::Bytes::new("fetching the result", if context.json { 0 } else { layout.bytes });
-    let fetched = fetch(client, job, &bar, (sink, copied)).await;
+    let fetched = fetch(client, job, &bar, (sink, &layout.head())).await;
     bar.clear();
     let got = fetched?;
     if got != layout.bytes {
@@ -239,16 +235,21 @@ async fn save(
     Ok(())
 }
 
-/// Brings the bytes of a result into a file; says how many.
+/// Brings the bytes of a result into a file, behind its head; says how many.
 async fn fetch(
     client: &Client,
     job: u64,
     bar: &show::Bytes,
-    (sink, copied): (&mut Sink, &mut Copied),
+    (sink, head): (&mut Sink, &[u8]),
 ) -> Result<u64, Fail> {
-    if let Some(size) = client.copy_result(job, bar, sink, copied).await? {
-        return Ok(size);
+    if sink.is_file() {
+        sink.write(head)?;
+        if let Some(size) = client.copy_result(job, bar, sink).await? {
+            return Ok(size);
+        }
+        sink.rewind()?;
     }
+    sink.write(head)?;
     let mut got = 0;
     client
         .result(job, bar, |piece| {

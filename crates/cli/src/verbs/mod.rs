@@ -5,7 +5,6 @@ mod chat;
 #[cfg(feature = "count")]
 pub(crate) mod count;
 mod devices;
-mod early;
 mod exec;
 mod explain;
 mod failures;

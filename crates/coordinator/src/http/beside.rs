@@ -7,9 +7,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
-use shoal_kinds::Form;
-use shoal_protocol::{Attempt, JobId, Span};
-use shoal_scheduler::{Failed, JobState, Place};
+use shoal_protocol::{Attempt, JobId};
+use shoal_scheduler::{Failed, Place};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,7 +17,7 @@ use super::jobs::{collect, number, parse};
 use super::result::{done, extents};
 use super::{App, blobs, node_data};
 use crate::data::{BLOBS, RESULTS};
-use crate::driver::event::{ReserveError, Reserved, Segment, Writer};
+use crate::driver::event::{ReserveError, Reserved, Writer};
 use crate::error::{
     ApiError, AuthError, BlobError, JobError, RequestError, ResultError, disk_full,
 };
@@ -31,8 +30,8 @@ use shoal_api::{
 
 /// A few numbers and names.
 const MAX_REQUEST_BYTES: usize = 4 << 10;
-/// Parts listed at most: reading more than these one by one is no quicker than having them sent.
-const MAX_PARTS: usize = 10_000;
+/// Parts named at most: reading more than these one by one is no quicker than having them sent.
+const MAX_PARTS: u64 = 10_000;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -110,10 +109,9 @@ async fn put_draft(
     Ok((StatusCode::CREATED, Json(BlobJson { hash: hash.to_string(), size: blob.size })))
 }
 
-/// Where the result lies, or what there is of it
+/// Where the result lies
 ///
-/// For programs that can read the data folder. Bytes that were named once stay as they are while the job is kept. Of an array that is still computed, the parts that are done are
-/// named; later checks may put others in their place.
+/// For programs that can read the data folder. Bytes that were named once stay as they are while the job is kept.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result/file", tag = "results", security(("key" = [])),
     params(
@@ -136,15 +134,13 @@ async fn get_result_file(
 ) -> Result<Json<FileJson>, ApiError> {
     beside(&app, &headers)?;
     let id = parse(&id)?;
-    let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
-    let (parts, complete) = match (merged.state, merged.spec.work.form()) {
-        (JobState::Running, Form::Items { bytes }) => (so_far(&merged.segments, bytes), false),
-        _ => (in_a_row(&extents(&done(&app, id).await?)), true),
-    };
-    if parts.len() > MAX_PARTS {
+    // Counted before anything is listed: whoever asks for too much must not keep the driver from its other work.
+    let job = app.driver.job(id).await?.ok_or(JobError::Missing { job: id.0 })?;
+    if job.units_done > MAX_PARTS {
         return Err(AuthError::NotBeside.into());
     }
-    Ok(Json(FileJson { file: result_file(id), parts, complete }))
+    let parts = extents(&done(&app, id).await?).iter().map(part).collect();
+    Ok(Json(FileJson { file: result_file(id), parts }))
 }
 
 /// Where an input lies
@@ -172,11 +168,7 @@ async fn get_input_file(
     let blob = found.ok_or_else(|| BlobError::Missing { hash: hash.to_string() })?;
     let name = hash.to_string();
     let file = format!("{BLOBS}/{}/{name}", &name[..2]);
-    Ok(Json(FileJson {
-        file,
-        parts: in_a_row(&[Extent { offset: 0, len: blob.size }]),
-        complete: true,
-    }))
+    Ok(Json(FileJson { file, parts: vec![PartJson { offset: 0, size: blob.size }] }))
 }
 
 /// Where a unit's result belongs
@@ -209,8 +201,8 @@ async fn post_place(
     let SizeRequest { size } = read(body).await?;
     let reserved = app.driver.reserve(conn, job, attempt, size, Writer::Beside).await?;
     let Reserved { region, .. } = reserved.map_err(ResultError::Reserve)?;
-    let parts = in_a_row(&[Extent { offset: region.offset, len: size }]);
-    Ok(Json(FileJson { file: result_file(job), parts, complete: true }))
+    let parts = vec![PartJson { offset: region.offset, size }];
+    Ok(Json(FileJson { file: result_file(job), parts }))
 }
 
 /// A unit's result is where it belongs
@@ -276,40 +268,6 @@ fn result_file(job: JobId) -> String {
     format!("{RESULTS}/{}", crate::store::results::name(job))
 }
 
-/// Parts that follow each other in the whole.
-fn in_a_row(extents: &[Extent]) -> Vec<PartJson> {
-    let mut next = 0;
-    let part = |extent: &Extent| {
-        let at = next;
-        next += extent.len;
-        PartJson { at, offset: extent.offset, size: extent.len }
-    };
-    extents.iter().map(part).collect()
-}
-
-/// What is there of an array whose items have so many bytes.
-fn so_far(segments: &[Segment], bytes: u64) -> Vec<PartJson> {
-    let placed = segments.iter().filter_map(|(span, place)| place.map(|place| (span, place)));
-    let part = |(span, place): (&Span, Place)| {
-        let at = span.start.saturating_mul(bytes);
-        PartJson { at, offset: place.offset, size: place.size }
-    };
-    placed.map(part).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shoal_protocol::Hash;
-
-    #[test]
-    fn parts_know_where_they_belong() {
-        let extent = |offset, len| Extent { offset, len };
-        let part = |at, offset, size| PartJson { at, offset, size };
-        assert_eq!(in_a_row(&[extent(8, 4), extent(0, 8)]), [part(0, 8, 4), part(4, 0, 8)]);
-        let failed = Failed::default();
-        let place = |offset, size| Some(Place { offset, size, hash: Hash([0; 32]), failed });
-        let segments = [(Span::new(0, 2), place(8, 8)), (Span::new(5, 1), place(0, 4))];
-        assert_eq!(so_far(&segments, 4), [part(0, 8, 8), part(20, 0, 4)]);
-    }
+fn part(extent: &Extent) -> PartJson {
+    PartJson { offset: extent.offset, size: extent.len }
 }

@@ -18,6 +18,8 @@ use crate::auth::random_word;
 
 /// An upload nobody went on with for this long is dropped.
 pub(crate) const PARTIAL_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// The same of one that nobody can go on with: its sender broke off. Nobody who still writes is silent for as long.
+pub(super) const NAMELESS_KEPT: Duration = Duration::from_secs(3600);
 /// Read at a time when hashing what is already there.
 const CHUNK: usize = 256 << 10;
 /// Uploads without a name of their own: their sender cannot resume them.
@@ -203,8 +205,12 @@ impl Blobs {
     pub(crate) fn sweep(&self, now: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join("partial"))? {
             let entry = entry?;
-            let age = entry.metadata()?.modified().ok().and_then(|at| now.duration_since(at).ok());
-            if age.is_some_and(|age| age > PARTIAL_KEPT) {
+            // One that was moved into place or taken back meanwhile.
+            let Ok(about) = entry.metadata() else { continue };
+            let age = about.modified().ok().and_then(|at| now.duration_since(at).ok());
+            let is_nameless = entry.file_name().to_string_lossy().starts_with(NAMELESS);
+            let kept = if is_nameless { NAMELESS_KEPT } else { PARTIAL_KEPT };
+            if age.is_some_and(|age| age > kept) {
                 fs::remove_file(entry.path())?;
             }
         }
@@ -289,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uploads_nobody_goes_on_with_are_dropped_after_a_day() {
+    fn uploads_nobody_goes_on_with_are_dropped() {
         let root = std::env::temp_dir().join(format!("shoal-blobs-{}", std::process::id()));
         let blobs = Blobs::open(&root).unwrap();
         let (old, new) = (Hash([1; 32]), Hash([2; 32]));
@@ -299,8 +305,15 @@ mod tests {
         let file = File::options().write(true).open(blobs.partial(old)).unwrap();
         let now = SystemTime::now();
         file.set_modified(now - PARTIAL_KEPT - Duration::from_secs(1)).unwrap();
+        let drafts = [(); 2].map(|()| blobs.nameless().unwrap());
+        for (draft, age) in drafts.iter().zip([NAMELESS_KEPT, NAMELESS_KEPT / 2]) {
+            fs::write(draft, "draft").unwrap();
+            let file = File::options().write(true).open(draft).unwrap();
+            file.set_modified(now - age - Duration::from_secs(1)).unwrap();
+        }
         blobs.sweep(now).unwrap();
         assert_eq!((blobs.held(old).unwrap(), blobs.held(new).unwrap()), (0, 4));
+        assert_eq!(drafts.map(|draft| draft.exists()), [false, true]);
         fs::remove_dir_all(root).unwrap();
     }
 }

@@ -112,6 +112,9 @@ async fn an_own_node_writes_its_result_where_it_belongs() {
     let bytes = numbers(&Kind::Noop(NoopWork), lease.span);
     let (path, size) = (place_of(lease), json!({ "size": bytes.len() }));
     is_refused(node_asks((&world, &node), "guess", (Method::POST, &path), &size).await).await;
+    let file = format!("/api/v1/jobs/{id}/result/file");
+    let said = problem(ask(&world, &word, Method::GET, &file, json!(null)).await).await;
+    assert_eq!((said.0, said.1.as_str()), (StatusCode::CONFLICT, "not_done"));
     let placed = write(&world, &node, lease, &bytes).await;
     for (name, value) in [("offset", json!(1)), ("size", json!(bytes.len() - 1))] {
         let mut wrong = placed.clone();
@@ -132,7 +135,6 @@ async fn an_own_node_writes_its_result_where_it_belongs() {
     let signed = world.api.json(&format!("/api/v1/jobs/{id}/receipt")).await;
     assert_eq!(signed["receipt"]["output"]["hash"], json!(hash.to_string()));
 
-    let file = format!("/api/v1/jobs/{id}/result/file");
     is_refused(ask(&world, "guess", Method::GET, &file, json!(null)).await).await;
     let told: Value =
         ask(&world, &word, Method::GET, &file, json!(null)).await.json().await.unwrap();

@@ -45,6 +45,8 @@ pub(crate) struct Access {
 impl Access {
     pub(super) fn message(&self) -> ToWorker {
         let Access { base, token, pin, shelf, beside } = self.clone();
+        // Else the message could not be written, and the process would never begin. Its bytes go by HTTP then.
+        let beside = beside.filter(Neighbour::is_tellable);
         ToWorker::Session { base, token, pin, shelf, beside }
     }
 }
@@ -134,4 +136,31 @@ fn read_all(stdout: ChildStdout, engine: EngineId, notify: &Notify) {
         notify(GpuEvent::Said { engine, message: Box::new(Said(message)) });
     }
     notify(GpuEvent::Died { engine });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No folder has such a name where names are text.
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_whose_name_is_no_text_does_not_keep_the_process_from_its_session() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder_said = |name: &[u8]| {
+            let folder = std::ffi::OsStr::from_bytes(name).into();
+            let beside = Some(Neighbour { folder, word: "word".into() });
+            let (base, token, pin) = ("http://pool".into(), "token".into(), None);
+            let message = Access { base, token, pin, shelf: None, beside }.message();
+            let mut pipe = Vec::new();
+            talk::write(&mut pipe, &message).expect("it can be said");
+            match talk::read(&mut &pipe[..]) {
+                Ok(ToWorker::Session { beside, .. }) => beside.map(|it| it.folder),
+                _ => panic!("it was a session"),
+            }
+        };
+        assert_eq!(folder_said(b"/data"), Some("/data".into()));
+        assert_eq!(folder_said(b"/da\xffta"), None);
+    }
 }

@@ -825,8 +825,6 @@ export interface SimTotal {
 
 /** A file of the data folder. */
 export interface StoredFile {
-  /** Whether these are all there will be. */
-  complete: boolean;
   /** From the data folder on, parts of the path divided by `/`. */
   file: string;
   /** What counts of it, in order. */
@@ -835,8 +833,6 @@ export interface StoredFile {
 
 /** Consecutive bytes of a file. */
 export interface StoredPart {
-  /** Where they belong in what all parts make. */
-  at: number;
   offset: number;
   size: number;
 }
