@@ -2,7 +2,7 @@
 //! and results are read from it. No socket carries them. It is a way that may be missing: whoever finds it closed takes the usual one.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use reqwest::Method;

@@ -155,10 +155,10 @@ mod tests {
             let message = Access { base, token, pin, shelf: None, beside }.message();
             let mut pipe = Vec::new();
             talk::write(&mut pipe, &message).expect("it can be said");
-            match talk::read(&mut &pipe[..]) {
-                Ok(ToWorker::Session { beside, .. }) => beside.map(|it| it.folder),
-                _ => panic!("it was a session"),
-            }
+            let Ok(ToWorker::Session { beside, .. }) = talk::read(&mut &pipe[..]) else {
+                panic!("it was a session")
+            };
+            beside.map(|it| it.folder)
         };
         assert_eq!(folder_said(b"/data"), Some("/data".into()));
         assert_eq!(folder_said(b"/da\xffta"), None);
