@@ -211,8 +211,8 @@ pub struct ResultJson {
     pub bytes: u64,
     /// Bytes of each item, where all have the same.
     pub item_bytes: Option<u64>,
-    /// For exec: bytes of what runs left beside their answers so far, files and the ends of stderr.
-    /// `GET /api/v1/jobs/{id}/left` lists it.
+    /// For exec: bytes of what runs left beside their answers so far: files, the ends of stderr, and how those ended that
+    /// failed. If it is 0, `GET /api/v1/jobs/{id}/left` lists nothing.
     #[serde(default)]
     pub bytes_left: u64,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::client::Sink;
@@ -97,19 +97,29 @@ impl Folder {
             return Ok(None);
         }
         let mut place = self.root.clone();
-        make_folder(&place)?;
+        if make_folder(&place)? == Made::Impossible {
+            let place = place.display();
+            return Err(Fail::input(format!(
+                "cannot write {place}: it exists and is not a folder"
+            )));
+        }
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
             place.push(part);
-            if parts.peek().is_some() {
-                make_folder(&place)?;
+            if parts.peek().is_some() && make_folder(&place)? == Made::Impossible {
+                return Ok(None);
             }
         }
-        if fs::symlink_metadata(&place).is_ok_and(|there| !there.is_file()) {
-            let place = place.display();
-            return Err(Fail::input(format!(
-                "{place} is there and no file: a program's file cannot take its place"
-            )));
+        match fs::symlink_metadata(&place) {
+            Ok(there) if there.is_dir() => return Ok(None),
+            Ok(there) if !there.is_file() => {
+                let place = place.display();
+                return Err(Fail::input(format!(
+                    "cannot write {place}: it exists and is not a regular file"
+                )));
+            }
+            Err(error) if fits_not(&error) => return Ok(None),
+            Ok(_) | Err(_) => {}
         }
         let mut sink = Sink::create(&place)?;
         sink.write(bytes)?;
@@ -118,30 +128,69 @@ impl Folder {
     }
 }
 
+/// Removes files of a run whose answer was taken back, and what folders are empty then.
+pub(crate) fn remove(root: &Path, files: &[PathBuf]) -> Result<(), Fail> {
+    for file in files {
+        match fs::remove_file(file) {
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Err(Fail::writing(file, &error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    // Those that others put something into stay.
+    for file in files {
+        for folder in file.ancestors().skip(1).take_while(|folder| folder.starts_with(root)) {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+    Ok(())
+}
+
 /// Where a file of a run lies if it was written; none if its name cannot be one here.
 pub(crate) fn place(root: &Path, path: &str) -> Option<PathBuf> {
     can_be_file(path, cfg!(windows))
         .then(|| path.split('/').fold(root.into(), |at: PathBuf, part| at.join(part)))
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Folder,
+    /// Its name cannot be one here, or a file has it.
+    Impossible,
+}
+
 /// A folder that is no link.
-fn make_folder(place: &Path) -> Result<(), Fail> {
+fn make_folder(place: &Path) -> Result<Made, Fail> {
     match fs::create_dir(place) {
+        Ok(()) => return Ok(Made::Folder),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        made => return made.map_err(|error| Fail::writing(place, &error)),
+        Err(error) if fits_not(&error) => return Ok(Made::Impossible),
+        Err(error) => return Err(Fail::writing(place, &error)),
     }
     let there = fs::symlink_metadata(place).map_err(|error| Fail::writing(place, &error))?;
     if there.is_dir() {
-        return Ok(());
+        return Ok(Made::Folder);
+    }
+    if there.is_file() {
+        return Ok(Made::Impossible);
     }
     let place = place.display();
-    Err(Fail::input(format!("{place} is no folder: files of the program cannot be written there")))
+    Err(Fail::input(format!("cannot write {place}: it exists and is not a folder")))
+}
+
+/// Whether the disk has no such names.
+fn fits_not(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::InvalidFilename | ErrorKind::NotADirectory)
 }
 
 /// Paths come from programs, and from strangers' devices: none may lead anywhere else, and none may be a device of Windows.
 fn can_be_file(path: &str, on_windows: bool) -> bool {
     path.split('/').all(|part| {
-        let is_name = !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
+        let is_name = !matches!(part, "" | "." | "..")
+            && !part.contains(|c: char| c == '\\' || c.is_control());
         is_name && !(on_windows && is_no_name_on_windows(part))
     })
 }
@@ -150,7 +199,6 @@ fn is_no_name_on_windows(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
     part.ends_with(['.', ' '])
         || part.contains(['<', '>', ':', '"', '|', '?', '*'])
-        || part.chars().any(char::is_control)
         || DEVICES.contains(&stem.as_str())
 }
 
@@ -179,12 +227,24 @@ mod tests {
         for good in ["a", "a/b.txt", ".hidden", "a b/c", "...", "ä"] {
             assert!(can_be_file(good, false), "{good:?}");
         }
-        let bad =
-            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "./a", "a\\b", "..\\x", "a\0"];
+        let bad = [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "a/",
+            "./a",
+            "a\\b",
+            "..\\x",
+            "a\0",
+            "a\u{1b}[2J",
+            "a\nb",
+        ];
         for bad in bad {
             assert!(!can_be_file(bad, false) && !can_be_file(bad, true), "{bad:?}");
         }
-        for bad in ["nul", "COM1.txt", "a/aux", "con .x", "c:x", "x.", "x ", "a\u{1}", "a?"] {
+        for bad in ["nul", "COM1.txt", "a/aux", "con .x", "c:x", "x.", "x ", "a?"] {
             assert!(can_be_file(bad, false) && !can_be_file(bad, true), "{bad:?}");
         }
     }
@@ -206,6 +266,33 @@ mod tests {
         std::os::unix::fs::symlink(here.join("elsewhere"), &linked).expect("linked");
         assert!(Folder::new(linked).write("a", b"1").is_err());
         assert_eq!(fs::read_dir(here.join("elsewhere")).expect("there").count(), 0);
+        fs::remove_dir_all(&here).expect("removed");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_do_not_fit_are_left_out_and_what_was_taken_back_gives_way() {
+        let here = std::env::temp_dir().join(format!("shoal-names-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&here);
+        fs::create_dir_all(&here).expect("made");
+        let root = here.join("x.out");
+        let mut folder = Folder::new(root.clone());
+        let long = "l".repeat(256);
+        for name in [long.clone(), format!("{long}/a")] {
+            assert_eq!(folder.write(&name, b"1").expect("left out"), None);
+        }
+        let fits = folder.write(&"l".repeat(255), b"1").expect("written").expect("its place");
+        let file = folder.write("d/e/f", b"1").expect("written").expect("its place");
+        assert_eq!(folder.write("d/e", b"1").expect("left out"), None, "a folder has its name");
+        assert_eq!(folder.write("d/e/f/g", b"1").expect("left out"), None, "a file has its name");
+        fs::write(root.join("mine"), b"2").expect("written");
+        remove(&root, &[file.clone(), fits, file.join("gone"), root.join("never")])
+            .expect("removed");
+        assert!(!root.join("d").exists() && root.join("mine").exists());
+        let file = Folder::new(root.clone()).write("d", b"3").expect("written").expect("its place");
+        fs::remove_file(root.join("mine")).expect("removed");
+        remove(&root, &[file]).expect("removed");
+        assert!(!root.exists() && here.exists());
         fs::remove_dir_all(&here).expect("removed");
     }
 }

@@ -448,7 +448,7 @@ mod tests {
         let [exit, memory] = [End::Exit(3), End::Limit(LimitKind::Memory)].map(Some);
         assert!(ends.eq([(exit, 3), (memory, 3)]));
         assert_eq!(&packed[37..], b"whywhy");
-        assert_eq!(Shape::Runs { runs: 3, most: 100 }.fault(&packed), None);
+        assert_eq!(Shape::Runs { runs: 3, most: 100, output: 100 }.fault(&packed), None);
     }
 
     #[test]
@@ -468,12 +468,14 @@ mod tests {
         assert_eq!(plain.packed(), left.packed());
         let mut left = Answers::new(span);
         assert_eq!(left.add_left(5, &answer(b"hm", b"")), Ok(()));
-        assert_eq!(left.add_left(6, &answer(b"oh", b"file")), Ok(()));
+        let mut files = Vec::new();
+        shoal_kinds::exec::left::pack(&mut files, "a/b", b"file");
+        assert_eq!(left.add_left(6, &answer(b"oh", &files)), Ok(()));
         let packed = left.packed();
         assert_eq!(&packed[8..12], b"abab");
-        assert!(records(&packed[12..28]).eq([Record::left(2, 0), Record::left(2, 4)]));
-        assert_eq!(&packed[28..], b"hmohfile");
-        assert_eq!(Shape::Runs { runs: 2, most: 100 }.fault(&packed), None);
+        assert!(records(&packed[12..28]).eq([Record::left(2, 0), Record::left(2, 15)]));
+        assert_eq!(packed[28..], [b"hmoh", &files[..]].concat());
+        assert_eq!(Shape::Runs { runs: 2, most: 100, output: 100 }.fault(&packed), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use core::ops::Range;
 use shoal_protocol::limit::MAX_STDERR_BYTES;
 use shoal_protocol::{LimitKind, Limits, Span};
 
+use crate::exec::left::{self, from_slice};
 use crate::onnx::Batch;
 use crate::render::RenderWork;
 
@@ -218,6 +219,8 @@ pub enum Shape {
     Runs {
         runs: u64,
         most: u64,
+        /// Bytes of one run's answer with its files, at most.
+        output: u64,
     },
 }
 
@@ -257,7 +260,7 @@ impl Form<'_> {
                 let noted = RECORD_BYTES + MAX_STDERR_BYTES as u64;
                 let each = limits.output.saturating_add(LENGTH_BYTES + noted);
                 let most = span.len.saturating_mul(each).min(MAX_ANSWERS_BYTES);
-                Shape::Runs { runs: span.len, most }
+                Shape::Runs { runs: span.len, most, output: limits.output }
             }
         }
     }
@@ -306,18 +309,41 @@ impl Shape {
                 Some(format!("the result has {size} bytes, expected {expected}"))
             }
             Shape::Exact(_) => None,
-            Shape::Runs { runs, .. } => {
+            Shape::Runs { runs, output, .. } => {
                 let head = runs.saturating_mul(LENGTH_BYTES);
                 let Some(lengths) = cut(bytes, 0..head) else { return Some(short(runs)) };
                 let records = cut(bytes, Runs(lengths).records()).unwrap_or_default();
-                runs_fault(lengths, records, size)
+                let Ok(fault) = runs_fault(lengths, records, (size, output), from_slice(bytes));
+                fault
             }
         }
     }
 }
 
-/// Why a result of `size` bytes cannot begin with these lengths and have these records.
-pub fn runs_fault(lengths: &[u8], records: &[u8], size: u64) -> Option<String> {
+/// Why a result of so many bytes cannot begin with these lengths and have these records, or the files that `read` copies
+/// from it, if a run may leave `output` bytes.
+pub fn runs_fault<E>(
+    lengths: &[u8],
+    records: &[u8],
+    (size, output): (u64, u64),
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<Option<String>, E> {
+    if let Some(fault) = sizes_fault(lengths, records, (size, output)) {
+        return Ok(Some(fault));
+    }
+    let mut at = Runs(lengths).records().end;
+    for record in self::records(records) {
+        at += u64::from(record.stderr);
+        let of_run = |from: u64, bytes: &mut [u8]| read(at + from, bytes);
+        if let Some(fault) = left::walk(record.files.into(), of_run, |_, _, _| {})? {
+            return Ok(Some(format!("what a run left in /out is damaged: {fault}")));
+        }
+        at += u64::from(record.files);
+    }
+    Ok(None)
+}
+
+fn sizes_fault(lengths: &[u8], records: &[u8], (size, output): (u64, u64)) -> Option<String> {
     let range = Runs(lengths).records();
     if range.end - range.start > records.len() as u64 {
         return Some(
@@ -339,9 +365,18 @@ pub fn runs_fault(lengths: &[u8], records: &[u8], size: u64) -> Option<String> {
         return Some("a run is over the time limit, which no device may say alone".into());
     }
     let expected = range.end + self::records(records).map(Record::bytes_behind).sum::<u64>();
-    (expected != size).then(|| {
-        format!("the result has {size} bytes, but the lengths at its start make {expected}")
-    })
+    if expected != size {
+        return Some(format!(
+            "the result has {size} bytes, but the lengths at its start make {expected}"
+        ));
+    }
+    let (mut left, runs) = (self::records(records), Runs(lengths));
+    let mut with_files = runs.words().zip(runs.lengths()).map(|(word, answer)| {
+        let record = if word & (FAILED | LEFT) == 0 { None } else { left.next() };
+        answer + record.map_or(0, |record| u64::from(record.files))
+    });
+    let large = with_files.find(|bytes| *bytes > output)?;
+    Some(format!("a run has {large} bytes of output with its files; at most {output} are allowed"))
 }
 
 pub fn short(runs: u64) -> String {
@@ -354,7 +389,7 @@ mod tests {
 
     #[test]
     fn answers_must_be_as_long_as_they_say() {
-        let shape = Shape::Runs { runs: 2, most: 100 };
+        let shape = Shape::Runs { runs: 2, most: 100, output: 50 };
         assert_eq!(shape.fault(&[1, 0, 0, 0, 2, 0, 0, 0, b'a', b'b', b'c']), None);
         assert!(shape.fault(&[1, 0, 0, 0, 2, 0, 0, 0, b'a']).is_some());
         assert!(shape.fault(&[1, 0, 0]).is_some());
@@ -398,7 +433,7 @@ mod tests {
         assert_eq!((runs.answers(), runs.records()), (12..15, 15..31));
         let ends = records(&bytes[15..31]).map(|record| record.end);
         assert!(ends.eq([Some(End::Exit(3)), Some(End::Trap)]));
-        let shape = Shape::Runs { runs: 3, most: 100 };
+        let shape = Shape::Runs { runs: 3, most: 100, output: 50 };
         assert_eq!(shape.fault(&bytes), None);
         for len in 0..bytes.len() {
             assert!(shape.fault(&bytes[..len]).is_some(), "torn at {len}");
@@ -412,7 +447,7 @@ mod tests {
     fn a_run_over_a_limit_says_which_and_no_device_says_it_of_the_time() {
         for limit in LIMITS {
             let bytes = Record::alone(End::Limit(limit), b"why");
-            let (runs, shape) = (Runs(&bytes[..4]), Shape::Runs { runs: 1, most: 100 });
+            let (runs, shape) = (Runs(&bytes[..4]), Shape::Runs { runs: 1, most: 100, output: 50 });
             assert!(runs.failed().eq([0]) && runs.answers().is_empty());
             let known: Vec<_> = records(&bytes[4..12]).collect();
             assert_eq!(known, [Record::failed(End::Limit(limit), 3)]);
@@ -435,29 +470,31 @@ mod tests {
         assert_eq!(part(1, 2).left, b"nooh");
     }
 
-    /// Two runs: `a` with `hm` on stderr and three bytes of files, then one that failed.
-    fn with_files() -> Vec<u8> {
+    /// Two runs: `a` with `hm` on stderr and these files, then one that failed.
+    fn with_files(files: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(length(1, Mark::Left).expect("short"));
         bytes.extend(length(0, Mark::Failed).expect("short"));
         bytes.extend(b"a");
-        bytes.extend(Record::left(2, 3).bytes());
+        bytes.extend(Record::left(2, files.len()).bytes());
         bytes.extend(Record::failed(End::Exit(1), 1).bytes());
-        bytes.extend(b"hmxyzn");
+        bytes.extend([b"hm", files, b"n"].concat());
         bytes
     }
 
     #[test]
     fn what_runs_leave_beside_their_answers_is_theirs_and_must_be_whole() {
-        let bytes = with_files();
+        let mut files = Vec::new();
+        left::pack(&mut files, "d/f", b"z");
+        let bytes = with_files(&files);
         let runs = Runs(&bytes[..8]);
         assert!(runs.failed().eq([1]) && runs.noted().eq([(0, false), (1, true)]));
         assert_eq!((runs.answers(), runs.records()), (8..9, 9..25));
         let known: Vec<_> = records(&bytes[9..25]).collect();
-        assert_eq!(known, [Record::left(2, 3), Record::failed(End::Exit(1), 1)]);
+        assert_eq!(known, [Record::left(2, 12), Record::failed(End::Exit(1), 1)]);
         let part = |from| answers(&bytes, 2, from, 1).expect("whole");
-        assert_eq!((part(0).left, part(1).left), (&b"hmxyz"[..], &b"n"[..]));
-        let shape = Shape::Runs { runs: 2, most: 100 };
+        assert_eq!((part(0).left, part(1).left), (&[b"hm", &files[..]].concat()[..], &b"n"[..]));
+        let shape = Shape::Runs { runs: 2, most: 100, output: 50 };
         assert_eq!(shape.fault(&bytes), None);
         for len in 0..bytes.len() {
             assert!(shape.fault(&bytes[..len]).is_some(), "torn at {len}");
@@ -466,5 +503,26 @@ mod tests {
         lying[3] = 0x80;
         assert!(shape.fault(&lying).is_some_and(|fault| fault.contains("contradict")));
         assert_eq!(length(1 << 30, Mark::Plain), None, "its bit says something else");
+    }
+
+    #[test]
+    fn files_that_no_run_leaves_are_refused() {
+        let shape = Shape::Runs { runs: 2, most: 100, output: 25 };
+        let mut files = Vec::new();
+        left::pack(&mut files, "a", b"z");
+        left::pack(&mut files, "a-", b"yxwv");
+        assert_eq!((files.len(), shape.fault(&with_files(&files))), (24, None));
+        let mut one_more = files.clone();
+        one_more[left::size("a", 1) as usize + 4] = 5;
+        one_more.push(b'u');
+        let large = shape.fault(&with_files(&one_more));
+        assert!(large.is_some_and(|fault| fault.contains("26 bytes of output")));
+        for torn in [&files[..23], &files[1..]] {
+            assert!(shape.fault(&with_files(torn)).is_some_and(|it| it.contains("damaged")));
+        }
+        let mut through = Vec::new();
+        left::pack(&mut through, "a", b"");
+        left::pack(&mut through, "a/b", b"");
+        assert!(shape.fault(&with_files(&through)).is_some_and(|it| it.contains("folder")));
     }
 }

@@ -153,7 +153,8 @@ reader closes the pipe, as head does, the job is cancelled. With files, it runs 
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME while the job
 runs. With neither, or with -, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
 A wasm32-wasip1 program finds the files of --folder in /data, and may write to /tmp, which is empty in every run.
-Files that it leaves in /out come back as DIR/NAME.out/, with -o DIR for files and --out-files DIR for all else.
+Files that it leaves in /out come back in DIR/NAME.out/. DIR is the folder of -o if the inputs are files;
+otherwise name it with --out-files.
 A wasm32-wasip2 component gets no files (docs/programs.md).
 
 If the program fails on an input (it traps, goes over a limit, or its exit code is not one of

@@ -220,7 +220,7 @@ pub(crate) struct Exec {
     /// Let the program see the real time and real random numbers
     #[arg(long)]
     pub(crate) clock: bool,
-    /// Memory that one run may use, in MiB; a program that can open files needs a quarter more on its device, for /tmp and /out
+    /// Memory that one run may use, in MiB; programs that can open files need up to 64 MiB more, for /tmp and /out
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = mebibytes())]
     pub(crate) limit_memory: u64,
     /// Output that one run may write, in MiB, with the files that it leaves in /out

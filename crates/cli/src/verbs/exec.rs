@@ -16,7 +16,7 @@ use super::result::STDIN;
 use super::resume::Resume;
 use super::stream::{Stream, To};
 use super::{Context, check_stdout, common, file_name, finished, policy, refused};
-use crate::args::Exec;
+use crate::args::{Exec, StderrArg};
 use crate::client::{Client, Job, Sink, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -41,6 +41,7 @@ pub(super) async fn run(
     interrupts: &Interrupts,
 ) -> Result<(), Fail> {
     let reads_stdin = names_stdin(&mut args.files)?;
+    keeps_no_files(&args)?;
     if let Some(output) = &args.output {
         check_stdout(context, output)?;
     }
@@ -58,7 +59,7 @@ pub(super) async fn run(
     if let Some(file) = &args.failures {
         check_stdout(context, file)?;
     }
-    let beside = beside(&inputs);
+    let beside = beside(&args, &inputs);
     let out_files = match (&args.out_files, &inputs) {
         (None, Inputs::Files(_)) => args.output.as_deref(),
         (named, _) => named.as_deref(),
@@ -76,6 +77,7 @@ pub(super) async fn run(
         None => (None, inputs),
     };
     let before = resume.as_ref().map_or(0, Resume::before);
+    left.of_part(matches!(inputs, Inputs::Lines(_, Some(_))));
     let names = inputs.names(&args);
     if resume.as_ref().is_some_and(Resume::is_nothing_left) {
         if let Some(stream) = place.stream(context, &inputs, resume, (&mut left, names)) {
@@ -105,10 +107,13 @@ pub(super) async fn run(
     tell(context, &args, (&client, &job), &inputs, (texts, &left, began, before)).await
 }
 
-/// What is written beside the answers, by the names of all inputs.
-fn beside(inputs: &Inputs) -> OutNames {
+/// What is written beside the answers, by the names of all inputs, also of those that do not run: what they left stays.
+fn beside(args: &Exec, inputs: &Inputs) -> OutNames {
     match inputs {
-        Inputs::Files(files) => OutNames::of(files.iter().map(|(name, _)| name.as_str())),
+        Inputs::Files(_) => {
+            let names: Vec<String> = args.files.iter().map(|path| file_name(path)).collect();
+            OutNames::of(names.iter().map(String::as_str))
+        }
         Inputs::Lines(..) => OutNames::of_lines(),
         Inputs::Once(_) => OutNames::default(),
     }
@@ -217,6 +222,18 @@ fn names_stdin(files: &mut Vec<PathBuf>) -> Result<bool, Fail> {
             Err(Fail::input("- (stdin) cannot be one of several files: save it to a file first"))
         }
     }
+}
+
+/// Answers to lines are kept by what the lines say, and files go by the lines' numbers, which change.
+fn keeps_no_files(args: &Exec) -> Result<(), Fail> {
+    let wants_files = args.out_files.is_some() || args.stderr == StderrArg::Files;
+    if args.lines && args.resume.is_some() && wants_files {
+        return Err(Fail::input(
+            "with --lines, --resume keeps answers but not files: leave out --resume, or leave out \
+             --out-files and --stderr files, or put each line into a file and pass the files",
+        ));
+    }
+    Ok(())
 }
 
 /// Off the main thread, so that an interrupt is heard while a person types.

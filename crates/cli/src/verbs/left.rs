@@ -11,7 +11,7 @@ use crate::args::StderrArg;
 use crate::client::{Answer, Client, Job, Sink};
 use crate::fail::Fail;
 use crate::out_files::{Folder, OutNames};
-use crate::show;
+use crate::{out_files, show};
 
 /// Lines of stderr that are told in the terminal if nobody asked for all; and of one run.
 const TOLD: usize = 20;
@@ -46,7 +46,12 @@ pub(super) struct Left {
     kept: BTreeMap<u64, (u64, u64)>,
     /// Whose stderr was told: all items before this one's.
     told_to: u64,
-    nameless: Vec<String>,
+    /// Names that cannot be used here, by item.
+    nameless: BTreeMap<u64, Vec<String>>,
+    /// Inputs whose files make no sense, by item.
+    damaged: BTreeMap<u64, String>,
+    /// Items are some of many lines, which nobody but this command knows by their numbers.
+    is_part: bool,
 }
 
 impl Left {
@@ -72,8 +77,15 @@ impl Left {
             files: BTreeMap::new(),
             kept: BTreeMap::new(),
             told_to: 0,
-            nameless: Vec::new(),
+            nameless: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            is_part: false,
         })
+    }
+
+    /// Of some lines only.
+    pub(super) fn of_part(&mut self, is_part: bool) {
+        self.is_part = is_part;
     }
 
     /// Whether it writes to the terminal while a job runs.
@@ -88,11 +100,27 @@ impl Left {
 
     /// Takes what a run left. It may come again, if what came first is not believed any more.
     pub(super) fn take(&mut self, of: Of<'_>) -> Result<(), Fail> {
-        let Some(files) = unpack(of.files) else {
-            let input = show::harmless(of.input);
-            return Err(Fail::world("bad_answer", format!("what {input} left are no files")));
-        };
+        self.nameless.remove(&of.item);
+        self.damaged.remove(&of.item);
+        let files = unpack(of.files).unwrap_or_else(|| {
+            self.damaged.insert(of.item, of.input.to_owned());
+            Vec::new()
+        });
         self.write(of, &files)?;
+        let file = |(path, bytes): &(&str, &[u8])| LeftFileJson {
+            path: (*path).to_owned(),
+            size: bytes.len() as u64,
+        };
+        self.note(of, files.iter().map(file).collect())
+    }
+
+    /// Takes what is said of a run, whose files are written already or stay where they are.
+    fn note(&mut self, of: Of<'_>, files: Vec<LeftFileJson>) -> Result<(), Fail> {
+        self.kept.remove(&of.item);
+        if !files.is_empty() {
+            let bytes = files.iter().map(|file| file.size).sum();
+            self.kept.insert(of.item, (files.len() as u64, bytes));
+        }
         if self.stderr == StderrArg::Files {
             self.write_stderr(of)?;
         } else if !of.failed && of.item >= self.told_to {
@@ -103,48 +131,33 @@ impl Left {
             list.remove(&of.item);
             let has_any = !of.stderr.is_empty() || !files.is_empty();
             if has_any && !of.failed {
-                let file = |(path, bytes): &(&str, &[u8])| LeftFileJson {
-                    path: (*path).to_owned(),
-                    size: bytes.len() as u64,
-                };
-                list.insert(
-                    of.item,
-                    LeftJson {
-                        item: of.item,
-                        input: Some(of.input.to_owned()),
-                        stderr: of.stderr.to_owned(),
-                        files: files.iter().map(file).collect(),
-                    },
-                );
+                let (input, stderr) = (Some(of.input.to_owned()), of.stderr.to_owned());
+                list.insert(of.item, LeftJson { item: of.item, input, stderr, files });
             }
         }
         Ok(())
     }
 
     fn write(&mut self, of: Of<'_>, files: &[(&str, &[u8])]) -> Result<(), Fail> {
-        self.kept.remove(&of.item);
-        if !files.is_empty() {
-            let bytes = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-            self.kept.insert(of.item, (files.len() as u64, bytes));
-        }
         let Some(place) = &self.folder else { return Ok(()) };
-        let mut before = self.files.remove(&of.item).unwrap_or_default();
-        if !files.is_empty() {
-            make_all(place)?;
-            let mut folder = Folder::new(place.join(self.names.out(of.input)));
-            let mut written = Vec::new();
-            for (path, bytes) in files {
-                match folder.write(path, bytes)? {
-                    Some(place) => written.push(place),
-                    None => self.nameless.push(format!("{}: {path}", of.input)),
+        let root = place.join(self.names.out(of.input));
+        // Of an answer that was taken back: its files may have the names of folders now.
+        if let Some(before) = self.files.remove(&of.item) {
+            out_files::remove(&root, &before)?;
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        make_all(place)?;
+        let mut folder = Folder::new(root);
+        for (path, bytes) in files {
+            match folder.write(path, bytes)? {
+                Some(place) => self.files.entry(of.item).or_default().push(place),
+                None => {
+                    let nameless = self.nameless.entry(of.item).or_default();
+                    nameless.push(format!("{}: {path}", of.input));
                 }
             }
-            before.retain(|path| !written.contains(path));
-            self.files.insert(of.item, written);
-        }
-        // Of an answer that was taken back.
-        for path in before {
-            std::fs::remove_file(&path).map_err(|error| Fail::writing(&path, &error))?;
         }
         Ok(())
     }
@@ -195,17 +208,28 @@ impl Left {
             }
             self.tell_files(job);
         }
-        if self.nameless.is_empty() {
-            return Ok(());
+        let told = |names: &mut dyn Iterator<Item = &String>| {
+            names.take(NAMED).map(|it| show::harmless(it)).collect::<Vec<_>>().join(", ")
+        };
+        let mut said = Vec::new();
+        if !self.damaged.is_empty() {
+            let inputs = told(&mut self.damaged.values());
+            let more = self.damaged.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            said.push(format!("the device sent damaged files for {inputs}{more}"));
         }
-        let named: Vec<_> = self.nameless.iter().take(NAMED).map(|it| show::harmless(it)).collect();
-        let count = self.nameless.len();
-        let files =
-            if count == 1 { "1 file has a name" } else { &format!("{count} files have names") };
-        Err(Fail::world(
-            "bad_file_name",
-            format!("{files} that cannot be used here, and is not written: {}", named.join(", ")),
-        ))
+        let names = told(&mut self.nameless.values().flatten());
+        match self.nameless.values().map(Vec::len).sum::<usize>() {
+            0 => {}
+            1 => said.push(format!(
+                "1 file was not written, because its name cannot be used here: {names}"
+            )),
+            count => said.push(format!(
+                "{count} files were not written, because their names cannot be used here: {names}"
+            )),
+        }
+        let code = if self.damaged.is_empty() { "bad_file_name" } else { "bad_answer" };
+        if said.is_empty() { Ok(()) } else { Err(Fail::world(code, said.join("; "))) }
     }
 
     fn tell_files(&self, job: &Job) {
@@ -219,12 +243,16 @@ impl Left {
         let first = self.files.values().find_map(|files| files.first());
         match (&self.folder, first) {
             (Some(folder), Some(first)) => {
-                let (folder, first) = (folder.display(), first.display());
+                let plain = |path: &Path| show::harmless(&path.display().to_string());
+                let (folder, first) = (plain(folder), plain(first));
                 eprintln!(
                     "{folder}: {files} that the program left in /out ({size}), such as {first}"
                 );
             }
             (Some(_), None) => {}
+            (None, _) if self.is_part => {
+                eprintln!("the program left {files} in /out ({size})");
+            }
             (None, _) => {
                 let id = job.id;
                 eprintln!(
@@ -250,12 +278,14 @@ impl Left {
             return Ok(());
         }
         for own in client.left(job.id).await? {
-            let files = match own.files.is_empty() {
-                true => Vec::new(),
-                false => client.left_files(job.id, own.item).await?,
-            };
-            let (item, input, stderr) = (own.item, name(&own), own.stderr.as_str());
-            self.take(Of { item, input: &input, failed: false, stderr, files: &files })?;
+            let (item, input) = (own.item, name(&own));
+            let of = Of { item, input: &input, failed: false, stderr: &own.stderr, files: &[] };
+            if own.files.is_empty() || self.folder.is_none() {
+                self.note(of, own.files.clone())?;
+                continue;
+            }
+            let files = client.left_files(job.id, item).await?;
+            self.take(Of { files: &files, ..of })?;
         }
         Ok(())
     }
@@ -270,4 +300,49 @@ pub(super) fn harmless_name(own: &LeftJson) -> String {
 
 fn make_all(folder: &Path) -> Result<(), Fail> {
     std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_kinds::exec::left::pack;
+
+    use super::*;
+
+    #[test]
+    fn what_replaces_an_answer_replaces_all_that_was_said_of_it() {
+        let here = std::env::temp_dir().join(format!("shoal-left-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&here);
+        let mut left = Left {
+            folder: Some(here.clone()),
+            names: OutNames::default(),
+            stderr: StderrArg::None,
+            list: None,
+            told: Vec::new(),
+            untold: 0,
+            files: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            told_to: 0,
+            nameless: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            is_part: false,
+        };
+        let mut take = |paths: &[&str], torn: &[u8]| {
+            let mut files = Vec::new();
+            paths.iter().for_each(|path| pack(&mut files, path, path.as_bytes()));
+            files.extend(torn);
+            let of = Of { item: 3, input: "a", failed: false, stderr: "", files: &files };
+            left.take(of).expect("taken");
+            (left.nameless.len(), left.damaged.len(), left.kept.len())
+        };
+        let root = here.join("a.out");
+        assert_eq!(take(&["b\\c", "x"], b""), (1, 0, 1));
+        assert!(root.join("x").is_file());
+        assert_eq!(take(&["x/y"], b""), (0, 0, 1), "a file was where a folder is now");
+        assert!(root.join("x/y").is_file());
+        assert_eq!(take(&["x"], b"torn"), (0, 1, 0));
+        assert!(!root.exists());
+        assert_eq!(take(&["x"], b""), (0, 0, 1));
+        assert_eq!(std::fs::read(root.join("x")).expect("there"), b"x");
+        std::fs::remove_dir_all(&here).expect("removed");
+    }
 }

@@ -259,6 +259,10 @@ fn with_resume_only_what_is_missing_or_changed_runs() {
     assert_eq!((here.read("out/a"), items(8)), (b"1".to_vec(), Some(1.into())));
     assert!(files("upper").ok().stderr.contains("all 2 answers are there"));
     pool.run(&["exec", program(), "-", "--resume", &kept]).fails(2, &["several inputs"]);
+    for files in [["--out-files", folder.as_str()], ["--stderr", "files"]] {
+        let lines = ["exec", program(), "--lines", "--resume", &kept];
+        pool.run(&[&lines[..], &files].concat()).fails(2, &["keeps answers but not files"]);
+    }
 }
 
 #[test]
@@ -294,7 +298,10 @@ fn files_left_in_out_come_back_beside_the_answers() {
     assert!(said.contains("2 files in /out") && said.contains("left one"), "{said}");
     // A name that cannot be one here is said, and all else is written.
     let done = run(&[], &["back\\slash"]);
-    done.fails(1, &["2 files have names that cannot be used here", "back\\slash"]);
+    done.fails(
+        1,
+        &["2 files were not written, because their names cannot be used here", "back\\slash"],
+    );
     assert_eq!(here.read("out/a.out.out/loud"), b"TWO");
 }
 

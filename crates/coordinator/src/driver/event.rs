@@ -216,8 +216,8 @@ pub(crate) enum Writer {
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) region: Region,
-    /// For exec: runs whose lengths stand at the result's start.
-    pub(crate) runs: Option<u64>,
+    /// For exec: how many runs it is of, and most bytes that one may leave.
+    pub(crate) runs: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]

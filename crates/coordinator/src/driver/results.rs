@@ -181,14 +181,14 @@ impl Driver {
         Ok(Reserved { region, runs })
     }
 
-    /// Whether a result of that size is waited for; for exec, of how many runs.
+    /// Whether a result of that size is waited for; for exec, of how many runs, and most bytes that one may leave.
     fn expected(
         &self,
         conn: Conn,
         job: JobId,
         attempt: Attempt,
         size: u64,
-    ) -> Result<Option<u64>, ReserveError> {
+    ) -> Result<Option<(u64, u64)>, ReserveError> {
         let lease = self.scheduler.lease(attempt).filter(|(lent, _)| *lent == job);
         let (_, span) = lease.ok_or(ReserveError::NotLent)?;
         let spec = self.scheduler.spec(job).ok_or(ReserveError::NotLent)?;
@@ -202,7 +202,7 @@ impl Driver {
             Shape::Exact(expected) if size != expected => Err(ReserveError::Size { expected }),
             Shape::Runs { most, .. } if size > most => Err(ReserveError::TooLarge { most }),
             Shape::Exact(_) => Ok(None),
-            Shape::Runs { runs, .. } => Ok(Some(runs)),
+            Shape::Runs { runs, output, .. } => Ok(Some((runs, output))),
         }
     }
 

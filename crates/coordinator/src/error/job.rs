@@ -99,7 +99,9 @@ impl From<JobError> for ApiError {
             JobError::NoArray { job } => ApiError::new(
                 StatusCode::CONFLICT,
                 "no_array",
-                format!("the result of job {job} is no array of one type: fetch it without .npy"),
+                format!(
+                    "the result of job {job} is not an array of one type: fetch it without .npy"
+                ),
             ),
             JobError::NoItem { job, item, items } => ApiError::new(
                 StatusCode::NOT_FOUND,

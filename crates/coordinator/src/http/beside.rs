@@ -243,7 +243,7 @@ async fn put_place(
         Err(error) => return Err(ResultError::Reserve(error).into()),
     };
     if let Some(runs) = runs {
-        node_data::check_runs(&region, runs, size)?;
+        node_data::check_runs(&region, runs, size).await?;
     }
     let place = Place { offset, size, hash, failed: Failed::default() };
     app.driver.stored(Stored { attempt, job, place }).await?;

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
+use shoal_kinds::JobSpec;
 use shoal_kinds::exec::left;
 use shoal_kinds::form::{Record, Runs, records};
 use shoal_protocol::{JobId, Span};
@@ -25,14 +26,15 @@ use super::range::{self, Asked};
 use super::result::{Asks, open, read_lengths, segment};
 use crate::driver::event::{Found, Merged};
 use crate::error::{ApiError, JobError};
-use crate::store::place::read_exact_at;
+use crate::store::place::{Window, read_exact_at};
 use crate::store::send::Extent;
 use shoal_api::{ErrorJson, LeftFileJson, LeftJson, LeftListJson};
 
 /// Runs told at once: with the ends of stderr at most two MiB.
 const MOST: usize = 1000;
-/// Files told at once, but for those of the last run: names of some hundred bytes make a few MiB.
-const MOST_FILES: usize = 20_000;
+/// Bytes of files' paths told at once, with some for their sizes, but for those of the last run.
+const MOST_PATHS: usize = 4 << 20;
+const SIZE_BYTES: usize = 32;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_left)).routes(routes!(get_files))
@@ -48,7 +50,7 @@ struct Since {
 
 /// What runs left beside their answers
 ///
-/// Exec: of all runs so far that did not fail, those that left files in `/out` or wrote to stderr. `result.bytesLeft` of a job is 0 if there are none.
+/// Exec: of all runs so far that did not fail, those that left files in `/out` or wrote to stderr. `result.bytesLeft` of a job is 0 if there are none, and no run failed.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/left", tag = "results", security(("key" = [])),
     params(("id" = u64, Path), Since),
@@ -81,7 +83,7 @@ struct Which {
 
 /// The files that a run left
 ///
-/// Exec, also while the job runs: the files that the run of item `item` left in `/out`. For each the lengths of its path and of the file (little-endian u32 each),
+/// Exec: the files that the run of item `item` left in `/out`; while the job runs, only once its answer is checked. For each the lengths of its path and of the file (little-endian u32 each),
 /// then the path, with `/` between folders, then the file, in the order of their paths' bytes. With `path`, the file alone.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result/items/{item}/files", tag = "results", security(("key" = [])),
@@ -90,7 +92,7 @@ struct Which {
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 401, body = ErrorJson),
         (status = 404, description = "There is no such job, item or file", body = ErrorJson),
-        (status = 409, description = "Not computed yet, or no exec", body = ErrorJson),
+        (status = 409, description = "Its answer is not computed or not checked yet, or the job is no exec", body = ErrorJson),
     )
 )]
 async fn get_files(
@@ -131,15 +133,25 @@ pub(super) async fn of_item(app: &App, job: JobId, item: u64) -> Result<Vec<Stri
         return Ok(Vec::new());
     }
     let file = open(app, job)?;
-    let noted = noted(&file, span, place).map_err(JobError::Disk)?;
-    let Some(own) = noted.into_iter().find(|noted| noted.item == item) else {
+    let said = tokio::task::spawn_blocking(move || sentences(&file, (span, place), item, &spec));
+    let said = said.await.map_err(|error| JobError::Disk(io::Error::other(error)))?;
+    said.map_err(JobError::Disk)
+}
+
+fn sentences(
+    file: &File,
+    (span, place): (Span, Place),
+    item: u64,
+    spec: &JobSpec,
+) -> io::Result<Vec<String>> {
+    let Some(own) = noted(file, span, place)?.into_iter().find(|noted| noted.item == item) else {
         return Ok(Vec::new());
     };
-    let stderr = own.stderr(&file).map_err(JobError::Disk)?;
+    let stderr = own.stderr(file)?;
     if let Some(end) = own.record.end {
         return Ok(vec![failures::why(end, &stderr, &spec.limits)]);
     }
-    let files = own.listed(&file).map_err(JobError::Disk)?;
+    let files = own.listed(file)?;
     let count = (!files.is_empty()).then(|| match files.len() {
         1 => format!("it left a file in /out: {}", files[0].path),
         count => format!("it left {count} files in /out"),
@@ -155,19 +167,19 @@ fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<LeftListJson
     if units.peek().is_none() {
         return Ok(told);
     }
-    let (file, names, mut files) = (open(app, id)?, Names::of(app, merged), 0);
+    let (file, names, mut paths) = (open(app, id)?, Names::of(app, merged), 0);
     for (span, place) in units {
         for own in noted(&file, span, place).map_err(JobError::Disk)? {
             let item = own.item;
             if item < from || own.record.end.is_some() {
                 continue;
             }
-            if told.left.len() == MOST || files >= MOST_FILES {
+            if told.left.len() == MOST || paths >= MOST_PATHS {
                 told.next = Some(item);
                 return Ok(told);
             }
             let listed = own.listed(&file).map_err(JobError::Disk)?;
-            files += listed.len();
+            paths += listed.iter().map(|file| file.path.len() + SIZE_BYTES).sum::<usize>();
             told.left.push(LeftJson {
                 item,
                 input: names.name(app, merged, item),
@@ -200,23 +212,14 @@ impl Noted {
 
     /// Their paths and sizes, without a look at the files themselves; as far as the bytes make sense.
     fn listed(&self, file: &File) -> io::Result<Vec<LeftFileJson>> {
-        let start = self.offset + u64::from(self.record.stderr);
-        let (mut at, end) = (start, start + u64::from(self.record.files));
+        let (start, size) =
+            (self.offset + u64::from(self.record.stderr), u64::from(self.record.files));
+        let mut window = Window::new(file, start..start + size);
         let mut files = Vec::new();
-        while at + left::HEAD_BYTES as u64 <= end {
-            let head = read(file, at, left::HEAD_BYTES as u64)?;
-            let word = |at: usize| {
-                u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
-            };
-            let (path, size) = (u64::from(word(0)), u64::from(word(4)));
-            let from = at + left::HEAD_BYTES as u64;
-            at = from + path + size;
-            if at > end {
-                break;
-            }
-            let path = String::from_utf8_lossy(&read(file, from, path)?).into_owned();
-            files.push(LeftFileJson { path, size });
-        }
+        let read = |at: u64, into: &mut [u8]| window.read(start + at, into);
+        left::walk(size, read, |path, _, size| {
+            files.push(LeftFileJson { path: path.to_owned(), size });
+        })?;
         Ok(files)
     }
 }

@@ -1,5 +1,6 @@
 //! The data plane of nodes: inputs out, results in.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +23,7 @@ use super::{App, blobs};
 use crate::driver::event::{Event, ReserveError, Reserved, Writer};
 use crate::error::{ApiError, AuthError, BlobError, RequestError, ResultError};
 use crate::store::facts::Stored;
-use crate::store::place::{is_full, read_exact_at};
+use crate::store::place::{Window, is_full, read_exact_at};
 use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
 use shoal_api::{BlobJson, ErrorJson};
@@ -144,7 +145,7 @@ async fn put_result(
     let hash = Hash(*hash.as_bytes());
     check_hash(&headers, hash)?;
     if let Some(runs) = runs {
-        check_runs(&region, runs, size)?;
+        check_runs(&region, runs, size).await?;
     }
     // How many failed is counted once its node announces it.
     let place = Place { offset, size, hash, failed: Failed::default() };
@@ -166,8 +167,19 @@ fn check_hash(headers: &HeaderMap, found: Hash) -> Result<(), ResultError> {
     Err(ResultError::Mismatch { expected: said.into(), found: found.to_string() })
 }
 
-/// The lengths at the start of an exec result, and what it says of failed runs, must add up to its size.
-pub(super) fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), ResultError> {
+/// The lengths at the start of an exec result, and what it says of failed runs, must add up to its size, and what its runs
+/// left must be files.
+pub(super) async fn check_runs(
+    region: &Region,
+    runs: (u64, u64),
+    size: u64,
+) -> Result<(), ResultError> {
+    let region = region.clone();
+    let checked = tokio::task::spawn_blocking(move || look_at_runs(&region, runs, size)).await;
+    checked.unwrap_or_else(|error| Err(ResultError::Disk(io::Error::other(error))))
+}
+
+fn look_at_runs(region: &Region, (runs, most): (u64, u64), size: u64) -> Result<(), ResultError> {
     let head = runs.saturating_mul(LENGTH_BYTES);
     if head > size {
         return Err(ResultError::Shape(short(runs)));
@@ -182,5 +194,8 @@ pub(super) fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), Re
         range if range.end <= size => read(range)?,
         _ => Vec::new(),
     };
-    runs_fault(&lengths, &records, size).map_or(Ok(()), |fault| Err(ResultError::Shape(fault)))
+    let mut window = Window::new(&region.file, region.offset..region.offset + size);
+    let read = |at: u64, into: &mut [u8]| window.read(region.offset + at, into);
+    let fault = runs_fault(&lengths, &records, (size, most), read).map_err(ResultError::Disk)?;
+    fault.map_or(Ok(()), |fault| Err(ResultError::Shape(fault)))
 }

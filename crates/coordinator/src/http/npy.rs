@@ -40,7 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         (status = 400, description = "`partial` is another word", body = ErrorJson),
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
-        (status = 409, description = "Not done, or its result is no array of one type", body = ErrorJson),
+        (status = 409, description = "Not done, or its result is not an array of one type", body = ErrorJson),
         (status = 416, description = "The range lies outside the file", body = ErrorJson),
     )
 )]

@@ -5,7 +5,8 @@ use shoal_kinds::exec::left;
 use super::tree::{Body, Id, Tree};
 use super::walk::MAX_PATH;
 
-/// The regular files below a folder; none if they take more bytes than so many, or lie deeper than paths reach.
+/// The regular files below a folder; none if they take more bytes than so many, have more names than a run may leave, or lie
+/// deeper than paths reach.
 pub(super) fn pack(tree: &Tree, folder: Id, most: u64) -> Option<Vec<u8>> {
     let (mut files, mut folders) = (Vec::new(), vec![(folder, String::new())]);
     let mut size = 0_u64;
@@ -24,7 +25,7 @@ pub(super) fn pack(tree: &Tree, folder: Id, most: u64) -> Option<Vec<u8>> {
                 }
                 Body::Shared { .. } | Body::Link(_) => {}
             }
-            if size > most {
+            if size > most || files.len() > left::MAX_FILES {
                 return None;
             }
         }

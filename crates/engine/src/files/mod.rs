@@ -33,7 +33,7 @@ use tree::{Id, Tree};
 type Done<T = ()> = Result<T, Errno>;
 
 /// Files and folders of one run: more is a program that went wild, and each takes a few hundred bytes.
-pub const MAX_ENTRIES: usize = 16_384;
+pub const MAX_ENTRIES: usize = shoal_kinds::exec::left::MAX_FILES;
 /// Open files and folders of one run: what Linux gives a process.
 pub const MAX_OPEN: usize = 1024;
 

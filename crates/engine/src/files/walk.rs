@@ -4,7 +4,7 @@ use super::tree::{Body, Id, Tree};
 use super::{Done, Errno};
 
 /// Longest path, as on Linux, which counts the zero at its end.
-pub(super) const MAX_PATH: usize = 4095;
+pub(super) const MAX_PATH: usize = shoal_kinds::exec::left::MAX_PATH;
 /// Links followed on one way, as on Linux.
 const MAX_LINKS: usize = 40;
 

@@ -277,8 +277,8 @@ export interface JobOutput {
 export interface JobResult {
   /** Size of the whole result; for exec, of what is there so far. */
   bytes: number;
-  /** For exec: bytes of what runs left beside their answers so far, files and the ends of stderr. `GET
-   * /api/v1/jobs/{id}/left` lists it. */
+  /** For exec: bytes of what runs left beside their answers so far: files, the ends of stderr, and how those ended
+   * that failed. If it is 0, `GET /api/v1/jobs/{id}/left` lists nothing. */
   bytesLeft?: number;
   form: Form;
   /** Bytes of each item, where all have the same. */
