@@ -107,7 +107,8 @@ impl GpuStage {
         let index = self.card.queue().submit([encoder.finish()]);
         let caught = scopes.close();
         let numbers = match bytes {
-            0 => Ok(Vec::new()),
+            // Otherwise all of a prompt would be waited for with its last step, for longer than a step may take.
+            0 => self.card.finish(&index).map(|()| Vec::new()),
             _ => self.card.read(&index, &self.rooms.readback, bytes).await,
         };
         caught.await.map_err(|failure| RunError::Device(failure.to_string()))?;
@@ -467,6 +468,15 @@ mod tests {
 
     fn row(sequence: u64, position: u32, wants_logits: bool) -> Row {
         Row { sequence, position, wants_logits }
+    }
+
+    #[test]
+    fn a_step_whose_numbers_nobody_wants_is_over_when_it_is_answered() {
+        let mut stage = stage();
+        let rows: Vec<Row> = (0..200).map(|at| row(1, at, false)).collect();
+        waited(stage.run(&rows, Input::Tokens(&[3; 200]))).expect("runs");
+        let status = stage.card.device().poll(wgpu::PollType::Poll).expect("a GPU");
+        assert!(status.is_queue_empty(), "{status:?}");
     }
 
     #[test]
