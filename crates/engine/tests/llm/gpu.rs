@@ -101,7 +101,7 @@ fn sequences_do_not_see_each_other_on_a_gpu() {
         near(&found[..vocab], at + 3);
         near(&found[vocab..], at);
     }
-    stages[0].copy_prefix(1, 3, 8).expect("a copy");
+    waited(stages[0].copy_prefix(1, 3, 8)).expect("a copy");
     near(&run(&mut stages, &rows(3, 8, 1, true), &tokens[8..9]), 8);
     stages[0].truncate(1, 5).expect("cut");
     near(&run(&mut stages, &rows(1, 5, 2, true), &tokens[5..7]), 5);

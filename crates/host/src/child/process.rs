@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +14,12 @@ use super::talk::{self, Word};
 
 /// What loading a library, a driver or a model may take: the largest is read from a slow disk.
 pub(crate) const LOAD_WITHIN: Duration = Duration::from_secs(120);
+
+/// What a killed process may take to be gone: its driver gives back gigabytes. One that a driver holds on to for longer is
+/// waited for no more.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Killed when dropped.
 pub(crate) struct Process {
@@ -94,24 +100,42 @@ impl Process {
 
     /// How it ended.
     fn epitaph(&self, limit: Duration, error: &std::io::Error) -> String {
+        // What it said was wrong, or it is about to end.
+        let status = self.end();
         if *lock(&self.hung) {
             return format!("it did not answer within {:.1} s", limit.as_secs_f64());
         }
-        let mut child = lock(&self.child);
-        // What it said was wrong, or it is about to end.
-        let _ = child.kill();
-        match child.wait() {
-            Ok(status) => format!("the process ended: {status}"),
-            Err(_) => format!("the process ended: {error}"),
+        match status {
+            Some(status) => format!("the process ended: {status}"),
+            None => format!("the process ended: {error}"),
         }
+    }
+
+    /// Kills it, and waits until it is gone, so that nothing of what it held is held any more. None if that takes too long.
+    pub(crate) fn end(&self) -> Option<ExitStatus> {
+        end(&self.child, GONE_WITHIN)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let mut child = lock(&self.child);
-        let _ = child.kill();
-        let _ = child.wait();
+        if self.end().is_none() {
+            // Nothing is to be left of it either, whenever its driver lets go of it.
+            let child = Arc::clone(&self.child);
+            thread::spawn(move || lock(&child).wait());
+        }
+    }
+}
+
+fn end(child: &Mutex<Child>, within: Duration) -> Option<ExitStatus> {
+    let _ = lock(child).kill();
+    let until = Instant::now() + within;
+    loop {
+        match lock(child).try_wait() {
+            Ok(None) if Instant::now() < until => (),
+            ended => return ended.ok().flatten(),
+        }
+        thread::sleep(LOOK);
     }
 }
 
@@ -144,4 +168,24 @@ fn log_all(name: &str, stderr: ChildStderr) {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_ended_is_gone_and_one_that_ended_says_how() {
+        let started = |script: &str| {
+            let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn();
+            Mutex::new(child.expect("a shell"))
+        };
+        let sleeps = started("exec sleep 600");
+        let status = end(&sleeps, GONE_WITHIN).expect("it is gone");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+        assert_eq!(end(&sleeps, Duration::ZERO), Some(status));
+        let over = started("exit 3");
+        let _ = lock(&over).wait();
+        assert_eq!(end(&over, Duration::ZERO).and_then(|status| status.code()), Some(3));
+    }
 }

@@ -140,12 +140,15 @@ impl LlmWork {
         }
     }
 
-    /// Bytes of a GPU for what stands between kernels, and for words to choose from.
+    /// Bytes of a GPU for what stands between kernels, for words to choose from, and for a conversation's keys or values of
+    /// one layer, on their way to another conversation.
     fn rooms(&self) -> u64 {
         let about = &self.about;
         let row = u64::from(about.width) * 6 + u64::from(about.made) * 2;
         let words = u64::from(about.words) * WORD_ROWS * 2;
-        (row * ROWS).saturating_add(words).saturating_mul(4)
+        let line = (about.cache / 2).div_ceil(u64::from(about.layers.max(1)));
+        let between = line.saturating_mul(self.context.into());
+        (row * ROWS).saturating_add(words).saturating_mul(4).saturating_add(between)
     }
 
     /// Bytes a node needs to hold the model and its conversations.
@@ -203,9 +206,10 @@ mod tests {
         // On a GPU the same lies there, and little is left beside it.
         work.on = On::Gpu;
         assert_eq!(work.footprint().memory, BESIDE);
-        assert_eq!(work.footprint().gpu_memory, 94 << 20);
+        let between = 18 << 10;
+        assert_eq!(work.footprint().gpu_memory, (94 << 20) + between);
         work.about.words = 1 << 10;
-        assert_eq!(work.footprint().gpu_memory, (94 << 20) + (128 << 10));
+        assert_eq!(work.footprint().gpu_memory, (94 << 20) + between + (128 << 10));
         // Nothing a file says overflows.
         work.about.weights = u64::MAX;
         work.about.cache = u64::MAX;

@@ -203,10 +203,16 @@ impl Card {
         index: &SubmissionIndex,
         answer: crate::wgsl::oneshot::Sender<Result<(), BufferAsyncError>>,
     ) {
-        let wait = wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout: None };
-        if self.device().poll(wait).is_err() {
+        if self.finish(index).is_err() {
             answer.send(Err(BufferAsyncError));
         }
+    }
+
+    /// Waits until a submission is through.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn finish(&self, index: &SubmissionIndex) -> Result<(), String> {
+        let wait = wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout: None };
+        self.device().poll(wait).map(drop).map_err(|error| error.to_string())
     }
 
     /// A browser calls back by itself.
@@ -216,6 +222,12 @@ impl Card {
         _index: &SubmissionIndex,
         _answer: crate::wgsl::oneshot::Sender<Result<(), BufferAsyncError>>,
     ) {
+    }
+
+    /// A browser waits for nothing but what is read.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn finish(&self, _index: &SubmissionIndex) -> Result<(), String> {
+        Ok(())
     }
 }
 

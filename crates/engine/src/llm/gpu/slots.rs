@@ -24,6 +24,11 @@ impl Slots {
         Slots { most_positions, free, most, held: BTreeMap::new() }
     }
 
+    /// Sequences that have a place, at most.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     pub(super) fn length(&self, sequence: u64) -> u32 {
         self.held.get(&sequence).map_or(0, |held| held.length)
     }

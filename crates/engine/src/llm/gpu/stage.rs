@@ -25,6 +25,8 @@ pub struct GpuStage {
     rooms: Rooms,
     slots: Slots,
     caches: Vec<[Buffer; 2]>,
+    /// Through which positions go from one sequence to another: a buffer cannot be copied into itself.
+    between: Buffer,
     context: u32,
     rope_factors: Option<Vec<f32>>,
     embedding: Vec<Dispatch>,
@@ -105,7 +107,8 @@ impl GpuStage {
         let index = self.card.queue().submit([encoder.finish()]);
         let caught = scopes.close();
         let numbers = match bytes {
-            0 => Ok(Vec::new()),
+            // Otherwise all of a prompt would be waited for with its last step, for longer than a step may take.
+            0 => self.card.finish(&index).map(|()| Vec::new()),
             _ => self.card.read(&index, &self.rooms.readback, bytes).await,
         };
         caught.await.map_err(|failure| RunError::Device(failure.to_string()))?;
@@ -198,22 +201,31 @@ impl GpuStage {
         self.slots.forget(sequence);
     }
 
-    /// Begins a new sequence with the first positions of another one.
-    pub fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), RunError> {
+    /// Begins a new sequence with the first positions of another one. A refused copy changes nothing.
+    pub async fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), RunError> {
         let slots = self.slots.copy(from, to, length)?;
-        let line = u64::from(self.config.kv_heads * self.config.head_dim) * 2;
-        let [from, to] = slots.map(|slot| u64::from(slot) * u64::from(self.context) * line);
+        let line = line(&self.config);
+        let [source, target] = slots.map(|slot| u64::from(slot) * u64::from(self.context) * line);
         let bytes = u64::from(length) * line;
-        // A buffer cannot be copied into itself.
-        let between = self.card.room(bytes);
+        let scopes = self.card.scopes();
         let descriptor = CommandEncoderDescriptor::default();
         let mut encoder = self.card.device().create_command_encoder(&descriptor);
         for cache in self.caches.iter().flatten() {
-            encoder.copy_buffer_to_buffer(cache, from, &between, 0, bytes);
-            encoder.copy_buffer_to_buffer(&between, 0, cache, to, bytes);
+            encoder.copy_buffer_to_buffer(cache, source, &self.between, 0, bytes);
+            encoder.copy_buffer_to_buffer(&self.between, 0, cache, target, bytes);
         }
         self.card.queue().submit([encoder.finish()]);
-        Ok(())
+        let copied = scopes.close().await;
+        if copied.is_err() {
+            // In its slot is what another sequence left there: an answer from that would be fluent and wrong.
+            self.slots.forget(to);
+        }
+        copied.map_err(|failure| RunError::Device(failure.to_string()))
+    }
+
+    /// Sequences that it holds, at most.
+    pub fn sequences(&self) -> usize {
+        self.slots.most()
     }
 
     /// Whether the GPU is gone.
@@ -232,6 +244,11 @@ impl GpuStage {
     pub fn bytes(&self) -> u64 {
         self.kernels.bytes
     }
+}
+
+/// Bytes of a position's keys in a layer, and of its values: a half for each number.
+fn line(config: &Config) -> u64 {
+    u64::from(config.kv_heads) * u64::from(config.head_dim) * 2
 }
 
 /// Rows of one submission.
@@ -268,6 +285,7 @@ pub struct GpuLoading {
     tensors: Tensors,
     rooms: Rooms,
     caches: Vec<[Buffer; 2]>,
+    between: Buffer,
     /// By layer, those that are ready.
     ready: Vec<Option<Kernels>>,
 }
@@ -282,8 +300,8 @@ impl GpuLoading {
         let config = model.config();
         let mut left = model.part(layers.clone())?.tensors;
         left.reverse();
-        let line = u64::from(config.kv_heads) * u64::from(config.head_dim) * 2;
-        let bytes = line * u64::from(options.context) * options.sequences as u64;
+        let each = line(config) * u64::from(options.context);
+        let bytes = each * options.sequences as u64;
         if bytes > card.most_bytes() {
             let most = card.most_bytes();
             return Err(LoadError::Device(format!(
@@ -306,6 +324,7 @@ impl GpuLoading {
             tensors: Tensors::default(),
             rooms,
             caches,
+            between: card.room(each),
             ready: layers.clone().map(|_| None).collect(),
             layers,
         })
@@ -379,6 +398,7 @@ impl GpuLoading {
             layers: self.layers,
             rooms: self.rooms,
             caches: self.caches,
+            between: self.between,
             rope_factors,
             embedding: dispatches,
             kernels,
@@ -425,5 +445,56 @@ impl GpuLoading {
         };
         head.multiply(card, matrix, &work);
         Ok(head)
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::llm::gpu::waited;
+
+    fn stage() -> GpuStage {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/llm");
+        let bytes = std::fs::read(format!("{folder}/llama.gguf")).expect("a model");
+        let model = Model::read(bytes.clone(), bytes.len() as u64).expect("a model");
+        let card = waited(Card::open()).expect("a GPU, if only of software");
+        let options = Options { threads: 1, context: 256, sequences: 2, kernel: None };
+        let mut loading = GpuLoading::new(&card, &model, model.whole(), &options).expect("it fits");
+        while let Some(at) = loading.wants() {
+            loading.give(&bytes[at.start as usize..at.end as usize]).expect("a tensor");
+        }
+        loading.finish().expect("all of it")
+    }
+
+    fn row(sequence: u64, position: u32, wants_logits: bool) -> Row {
+        Row { sequence, position, wants_logits }
+    }
+
+    #[test]
+    fn a_step_whose_numbers_nobody_wants_is_over_when_it_is_answered() {
+        let mut stage = stage();
+        let rows: Vec<Row> = (0..200).map(|at| row(1, at, false)).collect();
+        waited(stage.run(&rows, Input::Tokens(&[3; 200]))).expect("runs");
+        let status = stage.card.device().poll(wgpu::PollType::Poll).expect("a GPU");
+        assert!(status.is_queue_empty(), "{status:?}");
+    }
+
+    #[test]
+    fn a_copy_that_fails_is_an_error_and_leaves_no_sequence() {
+        let mut stage = stage();
+        let rows: Vec<Row> = (0..9).map(|at| row(1, at, false)).collect();
+        waited(stage.run(&rows, Input::Tokens(&[3; 9]))).expect("runs");
+        // Too small, as one that there was no memory for is none.
+        let between = std::mem::replace(&mut stage.between, stage.card.room(16));
+        let failed = waited(stage.copy_prefix(1, 2, 8));
+        assert!(matches!(failed, Err(RunError::Device(_))), "{failed:?}");
+        assert_eq!((stage.length(1), stage.length(2), stage.is_lost()), (9, 0, false));
+        let next = waited(stage.run(&[row(2, 8, true)], Input::Tokens(&[3])));
+        assert_eq!(next, Err(RunError::Hole { sequence: 2, length: 0, position: 8 }));
+        // Its place is free again.
+        stage.between = between;
+        waited(stage.copy_prefix(1, 2, 8)).expect("a copy");
+        let both = [row(1, 9, true), row(2, 8, true)];
+        waited(stage.run(&both, Input::Tokens(&[3, 3]))).expect("runs");
     }
 }

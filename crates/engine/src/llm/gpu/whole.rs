@@ -19,18 +19,24 @@ impl GpuWhole {
         self.stage.dispatches()
     }
 
-    /// Computes a token once and forgets it: what a driver has no memory for, or cannot compile, turns up with the first
-    /// run.
+    /// Computes a token once, copies it and forgets both: what a driver has no memory for, or cannot compile, turns up with
+    /// the first run.
     pub async fn tried(&mut self) -> Result<(), String> {
         let trial = [Step { sequence: TRIAL, position: 0, tokens: vec![0], wants: 1 }];
         ComputesLater::run(self, &trial).await?;
+        if self.stage.sequences() > 1 {
+            let copied = self.stage.copy_prefix(TRIAL, TRIAL_COPY, 1).await;
+            copied.map_err(|error| error.to_string())?;
+            self.drop_sequence(TRIAL_COPY);
+        }
         self.drop_sequence(TRIAL);
         Ok(())
     }
 }
 
-/// A sequence that nobody else has.
+/// Sequences that nobody else has.
 const TRIAL: u64 = u64::MAX;
+const TRIAL_COPY: u64 = TRIAL - 1;
 
 impl ComputesLater for GpuWhole {
     async fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
@@ -54,8 +60,15 @@ impl Holds for GpuWhole {
         self.stage.truncate(sequence, length).map_err(|error| error.to_string())
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String> {
-        self.stage.copy_prefix(from, to, length).map_err(|error| error.to_string())
+        waited(self.stage.copy_prefix(from, to, length)).map_err(|error| error.to_string())
+    }
+
+    /// A browser says only later whether it copied, so the positions are computed there.
+    #[cfg(target_arch = "wasm32")]
+    fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {
+        Err("a browser says only later whether it copied".into())
     }
 
     fn is_lost(&self) -> bool {

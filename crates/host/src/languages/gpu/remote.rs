@@ -57,6 +57,8 @@ impl Remote {
             Err(Trouble::Broken(why)) => Err(why),
         };
         let (Ok(Answer::Lost(why)) | Err(why)) = answer else { return answer };
+        // The next to ask has the model loaded anew, where this process must not have the GPU's memory any more.
+        self.process.end();
         self.is_lost = true;
         tracing::warn!("a language model on the GPU is lost: {why}");
         Err(format!("the GPU is lost: {why}"))

@@ -31,7 +31,10 @@ pub fn run() -> Result<(), Fail> {
             Word::Request => held.ask(&bytes),
             Word::Opened | Word::Answer | Word::Refused => break,
         };
-        let _ = used.send(bytes);
+        // Memory as large as a tensor would be kept for nothing.
+        if word == Word::Request {
+            let _ = used.send(bytes);
+        }
         match answer {
             Err(why) if card.is_lost() => {
                 answered(&Answer::Lost(why))?;
