@@ -1,7 +1,7 @@
 //! The exchange of blobs for JavaScript: each call is one input and answers with all outputs in order.
 
 use js_sys::Uint8Array;
-use shoal_node::{Swarms, SwarmInput, SwarmOutput};
+use shoal_node::{SwarmInput, SwarmOutput, Swarms};
 use shoal_protocol::swarm::{is_shared, pieces_of};
 use shoal_protocol::{BlobRef, Hash, PieceSet};
 use wasm_bindgen::prelude::*;

@@ -60,11 +60,7 @@ pub(super) async fn run(
         check_stdout(context, file)?;
     }
     let beside = beside(&args, &inputs);
-    let out_files = match (&args.out_files, &inputs) {
-        (None, Inputs::Files(_)) => args.output.as_deref(),
-        (named, _) => named.as_deref(),
-    };
-    let mut left = Left::new(context, out_files, beside.clone(), args.stderr)?;
+    let mut left = Left::new(context, out_files(&args, &inputs), beside.clone(), args.stderr)?;
     let mut place = Place::open(&args, &inputs)?;
     let (resume, inputs) = match &args.resume {
         Some(_) if context.json && args.output.is_none() => {
@@ -105,6 +101,14 @@ pub(super) async fn run(
     };
     let texts = place.texts();
     tell(context, &args, (&client, &job), &inputs, (texts, &left, began, before)).await
+}
+
+/// Where files go that runs leave: beside the answers, if those are files.
+fn out_files<'a>(args: &'a Exec, inputs: &Inputs) -> Option<&'a Path> {
+    match (&args.out_files, inputs) {
+        (None, Inputs::Files(_)) => args.output.as_deref(),
+        (named, _) => named.as_deref(),
+    }
 }
 
 /// What is written beside the answers, by the names of all inputs, also of those that do not run: what they left stays.

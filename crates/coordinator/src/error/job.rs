@@ -118,13 +118,7 @@ impl From<JobError> for ApiError {
                 "not_done",
                 format!("item {item} of job {job} is not computed yet"),
             ),
-            JobError::ItemUnsure { job, item } => ApiError::new(
-                StatusCode::CONFLICT,
-                "not_done",
-                format!(
-                    "item {item} of job {job} is computed, but its answers are still being checked: fetch it when the job is done"
-                ),
-            ),
+            JobError::ItemUnsure { job, item } => unsure(job, item),
             JobError::Range { size } => range(size),
             JobError::TooLarge { what, most } => ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -143,6 +137,13 @@ impl From<JobError> for ApiError {
             JobError::Stopped => Stopped.into(),
         }
     }
+}
+
+fn unsure(job: u64, item: u64) -> ApiError {
+    let message = format!(
+        "item {item} of job {job} is computed, but its answers are still being checked: fetch it when the job is done"
+    );
+    ApiError::new(StatusCode::CONFLICT, "not_done", message)
 }
 
 impl From<Stopped> for JobError {

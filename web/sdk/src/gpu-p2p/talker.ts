@@ -180,7 +180,7 @@ class Talker implements CrewHost {
       case "abort":
       case "forget":
       case "audition":
-      case "share":
+      case "swarm":
       case "link":
         // Of work, which a page that rests gets none of.
         break;
