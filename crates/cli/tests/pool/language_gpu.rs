@@ -108,7 +108,7 @@ fn what_a_gpu_cannot_do_is_refused_before_anything_is_computed() {
         all.extend(more.as_object().expect("an object").clone());
         let (head, body) = pool.answer("POST /api/v1/services", "", &service.to_string());
         assert!(head.starts_with("HTTP/1.1 422"), "{head}");
-        let wanted = format!("leave \\\"{what}\\\" away");
+        let wanted = format!("remove \\\"{what}\\\"");
         assert!(body.contains(&wanted), "{body}");
     }
     let ask = json!({"model": "graphic", "input": "A fish."}).to_string();
